@@ -1,0 +1,1 @@
+"""The shared module of *Learning to Align*: what the notebooks build, importable."""

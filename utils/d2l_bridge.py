@@ -1,0 +1,121 @@
+"""The `d2l` package, release 0.17.0, as the reference that this course compares with.
+
+Nothing here is used by the models. `d2l` computes with time first, (T, B, …), inside;
+the functions below take and return this course's order, batch first.
+"""
+
+import functools
+import importlib
+import sys
+import types
+
+import torch
+from torch import nn
+
+
+@functools.cache
+def load_d2l():
+    """The module `d2l.torch`.
+
+    It imports torchvision for chapters on images alone. Where torchvision is missing or
+    doesn't fit the installed torch, an empty module stands in during the import.
+    """
+    try:
+        importlib.import_module("torchvision")
+        stand_ins = {}
+    except (
+        Exception
+    ):  # a mismatched torchvision raises RuntimeError, a missing one ImportError
+        vision, transforms = (
+            types.ModuleType(name) for name in ("torchvision", "torchvision.transforms")
+        )
+        vision.transforms = transforms
+        stand_ins = {module.__name__: module for module in (vision, transforms)}
+    sys.modules.update(stand_ins)
+    try:
+        return importlib.import_module("d2l.torch")
+    finally:
+        for name in stand_ins:
+            del sys.modules[name]
+
+
+def reference_attention(attention):
+    """d2l's AdditiveAttention with a copy of this course's weights."""
+    d2l = load_d2l()
+    reference = d2l.AdditiveAttention(
+        attention.W_k.in_features,
+        attention.W_q.in_features,
+        attention.W_k.out_features,
+        attention.dropout.p,
+    )
+    reference.load_state_dict(attention.state_dict())
+    return reference.train(attention.training)
+
+
+def reference_encoder(encoder):
+    """d2l's Seq2SeqEncoder with a copy of the weights. It reads padding, unpacked."""
+    d2l = load_d2l()
+    rnn = encoder.rnn
+    if rnn.bidirectional:
+        raise ValueError("d2l's encoder reads in one direction only")
+    reference = d2l.Seq2SeqEncoder(
+        *encoder.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout
+    )
+    reference.load_state_dict(encoder.state_dict())
+    return reference.train(encoder.training)
+
+
+def reference_decoder(decoder):
+    """A decoder of d2l's parts in the book's order, with a copy of the weights.
+
+    Release 0.17.0 has `AdditiveAttention`, `AttentionDecoder` and the way a state is
+    handed on; the attention decoder itself stands only in the book's chapter.
+    """
+    if not decoder.bridge.same:
+        raise ValueError(
+            "d2l's decoder needs an encoder of its own size: num_hiddens == enc_hiddens"
+        )
+    reference = _decoder_class()(decoder)
+    return reference.train(decoder.training)
+
+
+@functools.cache
+def _decoder_class():
+    d2l = load_d2l()
+
+    class ReferenceDecoder(d2l.AttentionDecoder):
+        def __init__(self, ours):
+            super().__init__()
+            rnn = ours.rnn
+            self.embedding = nn.Embedding.from_pretrained(
+                ours.embedding.weight.detach().clone(), freeze=False
+            )
+            self.attention = reference_attention(ours.attention)
+            self.rnn = nn.GRU(
+                rnn.input_size, rnn.hidden_size, rnn.num_layers, dropout=rnn.dropout
+            )
+            self.rnn.load_state_dict(rnn.state_dict())
+            self.dense = nn.Linear(rnn.hidden_size, ours.dense.out_features)
+            self.dense.load_state_dict(ours.dense.state_dict())
+            self._weights = []
+
+        def init_state(self, enc_outputs, enc_valid_lens, *args):
+            states, last = enc_outputs  # (S, B, H), (L, B, H)
+            return states.transpose(0, 1), last, enc_valid_lens
+
+        def forward(self, X, state):
+            states, hidden, lens = state
+            steps, self._weights = [], []
+            for word in self.embedding(X.T):  # (B, E), one step each
+                context = self.attention(hidden[-1][:, None], states, states, lens)
+                self._weights.append(self.attention.attention_weights)
+                both = torch.cat([context[:, 0], word], dim=1)
+                step, hidden = self.rnn(both[None], hidden)
+                steps.append(step[0])
+            return self.dense(torch.stack(steps, dim=1)), [states, hidden, lens]
+
+        @property
+        def attention_weights(self):
+            return self._weights
+
+    return ReferenceDecoder
