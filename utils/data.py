@@ -1,0 +1,597 @@
+"""Corpora of sentence pairs, their splits, and batches of ids for a model.
+
+Shapes: B pairs in a batch, S tokens in the longest source, T in the longest target,
+<eos> counted.
+"""
+
+import codecs
+import gzip
+import hashlib
+import math
+import os
+import random
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import NamedTuple
+
+import pooch
+import torch
+from tqdm.auto import tqdm
+
+from utils.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    Vocab,
+    check_language,
+    check_tokens,
+    tokenize,
+)
+
+DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
+VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
+VILLAGE_COLUMNS = ["en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags"]
+VILLAGE_SPLITS = ("train", "valid", "test", "long")
+MULTI30K_URL = (
+    "https://raw.githubusercontent.com/multi30k/dataset/"
+    "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
+)
+MULTI30K_SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+MULTI30K_SHA256 = {
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
+    "test_2016_flickr.de.gz": (
+        "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8"
+    ),
+    "test_2016_flickr.en.gz": (
+        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9"
+    ),
+    "test_2016_flickr.fr.gz": (
+        "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90"
+    ),
+}
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, as tokens.
+
+    alignment: gold links (source position, target position), None where unknown.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    alignment: frozenset[tuple[int, int]] | None = None
+    tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, repr=False)
+class Corpus:
+    """Sentence pairs in one direction; corpus["train"] is the list of a split.
+
+    skipped: numbers of the lines of the file that were left out (see load_tsv).
+    """
+
+    name: str
+    source_lang: str
+    target_lang: str
+    splits: dict[str, list[Pair]]
+    skipped: tuple[int, ...] = ()
+
+    def __getitem__(self, split: str) -> list[Pair]:
+        if split not in self.splits:
+            known = ", ".join(self.splits)
+            raise ValueError(f"{self.name} has no split {split!r}, only {known}")
+        return self.splits[split]
+
+    def vocabs(self, min_freq=1, max_size=None) -> tuple[Vocab, Vocab]:
+        """Source and target vocabulary, of the training split only."""
+        train = self["train"]
+        return (
+            Vocab([p.source for p in train], self.source_lang, min_freq, max_size),
+            Vocab([p.target for p in train], self.target_lang, min_freq, max_size),
+        )
+
+    def __repr__(self):
+        sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]
+        if self.skipped:
+            sizes.append(f"lines skipped {len(self.skipped):,}")
+        return f"{self.name} {self.source_lang}→{self.target_lang}: {', '.join(sizes)}"
+
+
+# Files
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file; FileNotFoundError, said in words, if there is none."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    return path.read_bytes()
+
+
+def decode_lines(data: bytes, path: Path) -> list[str]:
+    """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
+
+    A byte-order mark and Windows line ends are accepted. Raises ValueError, naming
+    file and line, for other encodings, an empty line, an empty or damaged file.
+    """
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} is not a complete gzip file: {error}") from error
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}, line {line}: not UTF-8 (byte 0x{data[error.start]:02x}); "
+            "save the file with the encoding UTF-8"
+        ) from error
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if lines == [""]:
+        raise ValueError(f"{path} is empty: expected one sentence a line")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            raise ValueError(f"{path}, line {number}: the line is empty; remove it")
+    return lines
+
+
+def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
+    """ValueError naming path and both checksums if data has another SHA-256."""
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected:
+        raise ValueError(
+            f"{path} has the SHA-256 checksum {found}, expected {expected}. {advice}"
+        )
+
+
+def data_folder() -> Path | None:
+    """The folder of the user's own data files, named by an environment variable."""
+    name = os.environ.get(DATA_VARIABLE)
+    if not name:
+        return None
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"the environment variable {DATA_VARIABLE} names {name}, "
+            "which is no folder: name one that exists, or unset the variable"
+        )
+    return folder
+
+
+def check_direction(source: str, target: str, languages: Iterable[str]) -> None:
+    """ValueError unless source and target are two different ones of languages."""
+    languages = list(languages)
+    if source == target or not {source, target} <= set(languages):
+        known = ", ".join("→".join(pair) for pair in permutations(languages, 2))
+        raise ValueError(f"unknown direction {source}→{target}: choose one of {known}")
+
+
+# The Village corpus
+
+
+def load_village(source="en", target="fr", folder=None) -> Corpus:
+    """The Village corpus, shipped in data/village, with gold alignments.
+
+    Any two of en, fr, zh. Splits: train, valid, test, long. Files are checked against
+    the SHA256SUMS beside their folder. Raises ValueError for an unknown direction or
+    a damaged file, FileNotFoundError for a missing one.
+    """
+    check_direction(source, target, VILLAGE_COLUMNS[:3])
+    folder = VILLAGE_FOLDER if folder is None else Path(folder)
+    sums = _read_sums(folder.parent / "SHA256SUMS")
+    splits = {}
+    for split in VILLAGE_SPLITS:
+        path = folder / f"{split}.tsv.gz"
+        data = read_bytes(path)
+        expected = sums.get(f"{folder.name}/{path.name}")
+        if expected is not None:
+            advice = "Restore the file, or run data/village/generate.py."
+            check_sha256(data, expected, path, advice)
+        splits[split] = _village_pairs(decode_lines(data, path), path, source, target)
+    return Corpus("Village", source, target, splits)
+
+
+def _read_sums(path):
+    if not path.is_file():
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {name.lstrip("*"): digest for digest, name in map(str.split, lines)}
+
+
+def _village_pairs(lines, path, source, target):
+    if lines[0].split("\t") != VILLAGE_COLUMNS:
+        raise ValueError(
+            f"{path}, line 1: expected the columns {' '.join(VILLAGE_COLUMNS)}, "
+            "with tabs between them"
+        )
+    forward = f"{source}-{target}" in VILLAGE_COLUMNS
+    links = f"{source}-{target}" if forward else f"{target}-{source}"
+    columns = [VILLAGE_COLUMNS.index(name) for name in (source, target, links, "tags")]
+    return [
+        _village_pair(line.split("\t"), columns, forward, f"{path}, line {number}")
+        for number, line in enumerate(lines[1:], 2)
+    ]
+
+
+def _village_pair(fields, columns, forward, where):
+    if len(fields) != len(VILLAGE_COLUMNS):
+        expected = len(VILLAGE_COLUMNS)
+        raise ValueError(f"{where}: {len(fields)} columns, expected {expected}")
+    source, target, links, tags = (fields[column] for column in columns)
+    pair = Pair(
+        tuple(source.split()),
+        tuple(target.split()),
+        _read_links(links, forward, where),
+        frozenset(filter(None, tags.split(","))),
+    )
+    if not pair.source or not pair.target:
+        raise ValueError(f"{where}: a sentence is empty; each column needs one")
+    source_len, target_len = len(pair.source), len(pair.target)
+    if not all(i < source_len and j < target_len for i, j in pair.alignment):
+        raise ValueError(
+            f"{where}: a link of {links!r} is outside the sentences "
+            f"of {source_len} and {target_len} tokens"
+        )
+    return pair
+
+
+def _read_links(links, forward, where):
+    try:
+        return frozenset(_read_link(link, forward) for link in links.split())
+    except ValueError:
+        raise ValueError(
+            f"{where}: {links!r} is no alignment; expected links such as 0-0 1-2"
+        ) from None
+
+
+@cache  # few different links, many times each
+def _read_link(link, forward):
+    i, j = map(int, link.split("-"))
+    return (i, j) if forward else (j, i)
+
+
+# Multi30k
+
+
+def load_multi30k(source="de", target="en") -> Corpus:
+    """Multi30k image captions: two of de, en, fr; splits train, valid, test (2016).
+
+    Files are read from the folder multi30k in the folder that the environment variable
+    LEARNING_TO_ALIGN_DATA names, else downloaded once into a cache. All are checked
+    against their SHA-256 checksums. Raises ValueError for an unknown direction or a
+    damaged file, ConnectionError where a file can't be downloaded.
+    """
+    check_direction(source, target, ("de", "en", "fr"))
+    splits = {}
+    for split, stem in MULTI30K_SPLITS.items():
+        paths = [multi30k_file(f"{stem}.{lang}.gz") for lang in (source, target)]
+        sides = [decode_lines(read_bytes(path), path) for path in paths]
+        if len(sides[0]) != len(sides[1]):
+            raise ValueError(
+                f"{paths[0]} has {len(sides[0])} lines and {paths[1]} has "
+                f"{len(sides[1])}: line n of one must translate line n of the other"
+            )
+        splits[split] = [
+            Pair(tuple(tokenize(a, source)), tuple(tokenize(b, target)))
+            for a, b in zip(*sides, strict=True)
+        ]
+    return Corpus("Multi30k", source, target, splits)
+
+
+def cache_folder() -> Path:
+    """Where downloaded files are kept."""
+    return Path(pooch.os_cache("learning-to-align"))
+
+
+def multi30k_file(name: str) -> Path:
+    """The path of a file of Multi30k: the user's own, or a download."""
+    folder = data_folder()
+    own = folder and folder / "multi30k" / name
+    if own and own.is_file():
+        advice = "This is your own file, so it was left as it is: replace or remove it."
+        check_sha256(own.read_bytes(), MULTI30K_SHA256[name], own, advice)
+        return own
+    return download(name, MULTI30K_URL, MULTI30K_SHA256[name], "multi30k")
+
+
+def download(name: str, url: str, sha256: str, folder: str) -> Path:
+    """Download url + name into folder in the cache, unless a good copy is there.
+
+    Raises ValueError for a wrong checksum, ConnectionError for any other failure.
+    Neither leaves a file behind.
+    """
+    path = cache_folder() / folder / name
+    if path.is_file():
+        if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
+            return path
+        path.unlink()
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")
+    try:
+        with tqdm(desc=name, total=1, unit="B", unit_scale=True) as bar:
+            pooch.retrieve(
+                url + name,
+                known_hash=f"sha256:{sha256}",
+                fname=name,
+                path=path.parent,
+                downloader=pooch.HTTPDownloader(progressbar=bar),
+            )
+    except OSError as error:
+        raise ConnectionError(
+            f"could not download {url}{name} ({error}). Without a network: put {name} "
+            f"into a folder named {folder}, and set the environment variable "
+            f"{DATA_VARIABLE} to the folder that holds {folder}"
+        ) from error
+    except ValueError as error:
+        raise ValueError(
+            f"{url}{name} has a wrong checksum: {error} Nothing was kept."
+        ) from error
+    finally:
+        logger.setLevel(level)
+    return path
+
+
+# Tatoeba and other tab-separated files
+
+
+def load_tsv(
+    path,
+    source="en",
+    target="fr",
+    columns=None,
+    valid=1000,
+    test=1000,
+    seed=0,
+    limit=None,
+    skip_bad_lines=False,
+) -> Corpus:
+    """A tab-separated file of sentence pairs, such as Tatoeba's, split by seed.
+
+    path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
+    environment variable LEARNING_TO_ALIGN_DATA names. columns: the languages of the
+    file's first two columns, by default ("en", the other language), as Tatoeba has
+    them; one more column (attribution) is ignored. limit: only the first lines.
+    valid, test: pairs in these splits. Pairs that share a source or a target sentence
+    share a split. Chinese is cut into characters, unless a line is segmented already.
+    Raises ValueError naming file and line for bad lines; with skip_bad_lines, those
+    with a wrong number of columns or an empty side are left out (corpus.skipped).
+    """
+    columns = _tsv_columns(source, target, columns)
+    path = _find_file(Path(path).expanduser())
+    lines = decode_lines(read_bytes(path), path)[:limit]
+    width = next((n for n in map(_tsv_width, lines) if n in (2, 3)), 2)
+    pairs, skipped = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            sides = _tsv_sides(line, width, columns, f"{path}, line {number}")
+        except ValueError:
+            if not skip_bad_lines:
+                raise
+            skipped.append(number)
+        else:
+            pairs.append(Pair(sides[source], sides[target]))
+    splits = split_pairs(pairs, {"valid": valid, "test": test}, seed)
+    return Corpus(path.name, source, target, splits, tuple(skipped))
+
+
+def _tsv_width(line):
+    return 1 + line.count("\t")
+
+
+def _tsv_columns(source, target, columns):
+    check_direction(check_language(source), check_language(target), (source, target))
+    if columns is None:
+        if "en" not in (source, target):
+            raise ValueError(
+                f"say which column is which language: columns=({source!r}, {target!r}) "
+                f"or columns=({target!r}, {source!r})"
+            )
+        columns = ("en", source if target == "en" else target)
+    if sorted(columns) != sorted((source, target)):
+        raise ValueError(
+            f"columns names the languages of the first two columns, {source!r} and "
+            f"{target!r} in the order of the file, got {columns!r}"
+        )
+    return columns
+
+
+def _find_file(path):
+    folder = data_folder()
+    places = [path] if folder is None else [path, folder / path]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(
+        f"there is no file {' nor '.join(map(str, places))}: give the path of a file, "
+        f"or one relative to the folder that {DATA_VARIABLE} names"
+    )
+
+
+def _tsv_sides(line, width, columns, where):
+    fields = line.split("\t")
+    if len(fields) != width:
+        raise ValueError(
+            f"{where}: wrong number of columns, {len(fields)} instead of {width}; "
+            "expected two sentences with a tab between them (and a third column in all "
+            "lines or in none)"
+        )
+    sides = {
+        lang: tuple(tokenize(field, lang))
+        for lang, field in zip(columns, fields, strict=False)
+    }
+    for lang, side in sides.items():
+        if not side:
+            raise ValueError(f"{where}: the {lang} side is empty; both need a sentence")
+    return sides
+
+
+def split_pairs(pairs: list[Pair], sizes: dict[str, int], seed=0) -> dict:
+    """Cut splits of the given sizes from pairs at random; what is left is "train".
+
+    Pairs that share a source or a target sentence, directly or through other pairs,
+    go to the same split. The order within a split is that of pairs.
+    """
+    groups = _connected(pairs)
+    random.Random(seed).shuffle(groups)
+    chosen = {split: [] for split in ("train", *sizes)}
+    for group in groups:
+        fits = (s for s, size in sizes.items() if len(chosen[s]) + len(group) <= size)
+        chosen[next(fits, "train")] += group
+    for split, size in sizes.items():
+        if len(chosen[split]) != size or not chosen["train"]:
+            raise ValueError(
+                f"{len(pairs)} pairs in {len(groups)} groups that share no sentence "
+                f"are too few for a split {split!r} of {size} and a training split"
+            )
+    return {split: [pairs[i] for i in sorted(own)] for split, own in chosen.items()}
+
+
+def _connected(pairs):
+    """Positions of pairs, in groups connected by equal sources or targets."""
+    parent = {}
+
+    def root(side):
+        while parent.setdefault(side, side) != side:
+            parent[side] = parent[parent[side]]
+            side = parent[side]
+        return side
+
+    for pair in pairs:
+        parent[root(("source", pair.source))] = root(("target", pair.target))
+    groups = {}
+    for i, pair in enumerate(pairs):
+        groups.setdefault(root(("source", pair.source)), []).append(i)
+    return list(groups.values())
+
+
+# Batches
+
+
+def encode(sentences, vocab: Vocab) -> list[list[int]]:
+    """The ids of each sentence (a list of tokens), <eos> appended."""
+    return [[*vocab[check_tokens(tokens)], EOS_ID] for tokens in sentences]
+
+
+def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids (B, L) filled up with PAD_ID, and their lengths (B,), both int64."""
+    if not sequences:
+        raise ValueError("there is no sentence to make a batch of")
+    lens = [len(ids) for ids in sequences]
+    rows = [ids + [PAD_ID] * (max(lens) - len(ids)) for ids in sequences]
+    return torch.tensor(rows), torch.tensor(lens)
+
+
+def encode_sources(sentences, src_vocab: Vocab) -> tuple[torch.Tensor, torch.Tensor]:
+    """Source ids (B, S), each sentence with <eos>, and lengths (B,), <eos> counted.
+
+    sentences: lists of tokens. Raises ValueError for none, TypeError for a string.
+    """
+    return pad(encode(check_tokens(sentences), src_vocab))
+
+
+class Batch(NamedTuple):
+    """Padded ids of B pairs; the decoder reads target_in and should write target_out.
+
+    source and target_out end with <eos>, counted in the lengths; target_in is
+    target_out one step later: it begins with <bos> and has no <eos>.
+    """
+
+    source: torch.Tensor  # (B, S)
+    source_lens: torch.Tensor  # (B,)
+    target_in: torch.Tensor  # (B, T)
+    target_out: torch.Tensor  # (B, T)
+    target_lens: torch.Tensor  # (B,)
+
+    @classmethod
+    def from_ids(cls, sources, targets):
+        """From lists of ids that end with EOS_ID."""
+        shifted = [[BOS_ID, *ids[:-1]] for ids in targets]
+        return cls(*pad(sources), pad(shifted)[0], *pad(targets))
+
+    @classmethod
+    def from_pairs(cls, pairs, src_vocab, tgt_vocab):
+        """From pairs; ValueError if there is none."""
+        sources = encode([pair.source for pair in pairs], src_vocab)
+        targets = encode([pair.target for pair in pairs], tgt_vocab)
+        return cls.from_ids(sources, targets)
+
+
+POOL = 50  # batches sorted by length together
+
+
+def cut_batches(lengths, batch_size, bucketed=True, rng=None) -> list[list[int]]:
+    """Positions in lengths, cut into batches of batch_size; the last may be smaller.
+
+    bucketed: positions of similar length share a batch, so little of it is padding.
+    rng (a random.Random) shuffles the positions before and the batches after.
+    """
+    order = list(range(len(lengths)))
+    if rng:
+        rng.shuffle(order)
+    if bucketed:
+        pools = cut(order, POOL * batch_size)
+        order = [i for pool in pools for i in sorted(pool, key=lengths.__getitem__)]
+    batches = cut(order, batch_size)
+    if rng:
+        rng.shuffle(batches)
+    return batches
+
+
+def cut(items: list, size: int) -> list[list]:
+    """Items in lists of the given size; the last may be shorter."""
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+def check_loader(pairs, batch_size) -> None:
+    """TypeError or ValueError if no batches can be made of pairs."""
+    if isinstance(pairs, Corpus):
+        raise TypeError('expected a list of pairs, got a Corpus: take corpus["train"]')
+    if not pairs:
+        raise ValueError("there are no pairs to make batches of: the list is empty")
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise ValueError(f"batch_size must be a whole number ≥ 1, got {batch_size!r}")
+
+
+class BatchLoader:
+    """Batches of pairs, in an order that depends on the seed and the epoch alone."""
+
+    def __init__(self, pairs, src_vocab, tgt_vocab, batch_size=64, seed=0,
+                 bucketed=True, shuffle=True):  # fmt: skip
+        check_loader(pairs, batch_size)
+        sources = encode([pair.source for pair in pairs], src_vocab)
+        targets = encode([pair.target for pair in pairs], tgt_vocab)
+        self.ids = list(zip(sources, targets, strict=True))
+        self.lengths = [(len(source), len(target)) for source, target in self.ids]
+        self.batch_size, self.seed = batch_size, seed
+        self.bucketed, self.shuffle = bucketed, shuffle
+
+    def __len__(self):
+        return math.ceil(len(self.ids) / self.batch_size)
+
+    def __iter__(self):
+        return self.epoch(0)
+
+    def epoch(self, k):
+        rng = random.Random(f"seed {self.seed}, epoch {k}") if self.shuffle else None
+        for rows in cut_batches(self.lengths, self.batch_size, self.bucketed, rng):
+            yield Batch.from_ids(*zip(*(self.ids[i] for i in rows), strict=True))
+
+
+def padding_share(batches: Iterable[Batch]) -> float:
+    """The share of the positions in source and target_out that is padding, 0 to 1."""
+    real = positions = 0
+    for batch in batches:
+        real += int(batch.source_lens.sum() + batch.target_lens.sum())
+        positions += batch.source.numel() + batch.target_out.numel()
+    return 1 - real / positions

@@ -1,0 +1,218 @@
+"""Text to tokens and back, and the vocabulary that gives each token its id."""
+
+import re
+import unicodedata
+from collections import Counter
+
+PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
+LANGUAGES = {"en": "English", "fr": "French", "zh": "Chinese", "de": "German"}
+
+# A letter or digit of any script; a combining accent belongs to its letter.
+_LETTER = r"(?:[^\W_]|[\u0300-\u036f])"
+_HAN = "[\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_LATIN = rf"(?:(?!{_HAN}){_LETTER})+"  # any script but Chinese
+_NUMBER = rf"\d+(?:[.,:/]\d+)+(?!{_LATIN})"  # 10,000
+_ABBREVIATION = (
+    rf"(?<!{_LETTER})(?:(?:[^\W\d_]\.){{2,}}"  # p.m.
+    rf"|(?:bzw|ca|dr|etc|mr|mrs|ms|nr|st|usw|vs)\.(?!{_LETTER}))"
+)
+_WORD = rf"{_LETTER}+(?:['-]{_LETTER}+)*"
+_CLITIC = rf"(?:n't|'(?:d|ll|m|re|s|ve))(?!{_LETTER})"  # do n't, baker 's
+_ELISION = r"(?:[cdjlmnst]|jusqu|lorsqu|puisqu|qu|quoiqu)'"  # l' ami
+_TOKEN = rf"{_NUMBER}|{_ABBREVIATION}|{_WORD}|\.{{2,}}|-{{2,}}|\S"
+_TOKENS = {
+    "en": re.compile(rf"{_CLITIC}|{_TOKEN}"),
+    "fr": re.compile(rf"{_ELISION}|{_TOKEN}"),
+    "de": re.compile(_TOKEN),
+    "zh": re.compile(rf"{_HAN}|{_NUMBER}|{_LATIN}(?:['-]{_LATIN})*|\S"),
+}
+_ATTACHED_CLITIC = re.compile(rf"(?<={_LETTER})(?={_CLITIC})")
+_SPACED_HAN = re.compile(rf"{_HAN}\s+{_HAN}")
+
+_LONGEST_WORD = 12  # Chinese characters
+
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\ufeff"))
+_APOSTROPHES = dict.fromkeys(map(ord, "\u2019\u02bc"), "'")
+_FULL_WIDTH = dict(zip(",.?!:;", "，。？！：；", strict=True))
+_OPENING = set("([{¿¡„$#")
+_CLOSING = set(".,;:!?)]}%…»") | {"...", ".."}
+_AFTER_NO_BREAK_SPACE = set("?!:;»%")  # French
+
+
+def check_language(lang):
+    """Return lang; ValueError if it is no key of LANGUAGES."""
+    if lang not in LANGUAGES:
+        known = ", ".join(f"{code!r} ({name})" for code, name in LANGUAGES.items())
+        raise ValueError(f"unknown language {lang!r}: choose one of {known}")
+    return lang
+
+
+def check_tokens(tokens):
+    """Return tokens; TypeError if they are one string instead of a list of strings."""
+    if isinstance(tokens, str):
+        raise TypeError(
+            f"expected a list of tokens, got the string {tokens[:40]!r}: "
+            "split it first, tokenize(text, lang) does"
+        )
+    return tokens
+
+
+def tokenize(text: str, lang: str, words=None) -> list[str]:
+    """Split text into lower-case tokens, punctuation apart.
+
+    English splits off clitics (do n't, baker 's), French splits after an elision
+    (l' ami), hyphenated words stay whole. Chinese with a space between two Chinese
+    characters is taken as segmented. Other Chinese is cut into characters or, given
+    `words` (a Vocab or a set), into the fewest words of it, and characters where none
+    fits. Latin letters and digits stay together; ASCII punctuation becomes full-width.
+    Raises TypeError if text is no string, ValueError if lang is not in LANGUAGES.
+    """
+    check_language(lang)
+    if not isinstance(text, str):
+        raise TypeError(f"expected a text as a string, got {type(text).__name__}")
+    text = unicodedata.normalize("NFC", text.lower()).translate(_INVISIBLE)
+    if lang == "zh":
+        return _tokenize_chinese(text, words)
+    text = text.translate(_APOSTROPHES)
+    if lang == "en":
+        text = _ATTACHED_CLITIC.sub(" ", text)
+    return _TOKENS[lang].findall(text)
+
+
+def _tokenize_chinese(text, words):
+    segmented = _SPACED_HAN.search(text)  # then a word is one unit, else a character
+    pattern = _TOKENS["de" if segmented else "zh"]
+    pieces = [
+        [_FULL_WIDTH.get(unit, unit) for unit in pattern.findall(piece)]
+        for piece in text.split()
+    ]
+    if words is None:
+        return [unit for units in pieces for unit in units]
+    return [word for units in pieces for word in _cut_by_words(units, words)]
+
+
+def _cut_by_words(units, words):
+    """Cut so that the fewest units are unknown, then into the fewest words."""
+    best = {len(units): (0, 0, 0)}  # start: unknown units, words, -end of first word
+    for start in reversed(range(len(units))):
+        ways = []
+        for end in range(start + 1, min(start + _LONGEST_WORD, len(units)) + 1):
+            word = "".join(units[start:end])
+            known = word in words and word not in SPECIALS
+            if known or end == start + 1:
+                ways.append((best[end][0] + (not known), best[end][1] + 1, -end))
+        best[start] = min(ways)
+    start = 0
+    while start < len(units):
+        end = -best[start][2]
+        yield "".join(units[start:end])
+        start = end
+
+
+def detokenize(tokens: list[str], lang: str) -> str:
+    """Write tokens as a sentence: a capital first, spaces as the language has them.
+
+    <pad>, <bos> and <eos> are left out. German nouns keep their small letter.
+    Raises TypeError for a string, ValueError if lang is not in LANGUAGES.
+    """
+    check_language(lang)
+    tokens = [t for t in check_tokens(tokens) if t not in (PAD, BOS, EOS)]
+    text, after_opening, in_quotes = "", True, False
+    for token in tokens:
+        closing = token in _CLOSING or (token == '"' and in_quotes)
+        if after_opening or (lang == "zh" and not _both_latin(text, token)):
+            space = ""
+        elif lang == "fr" and (token in _AFTER_NO_BREAK_SPACE or text.endswith("«")):
+            space = "\u00a0"
+        elif closing or (lang == "en" and re.fullmatch(_CLITIC, token)):
+            space = ""
+        else:
+            space = " "
+        text += space + ("I" if (lang, token) == ("en", "i") else token)
+        after_opening = (
+            token in _OPENING
+            or (token == '"' and not in_quotes)
+            or (lang == "fr" and re.fullmatch(_ELISION, token) is not None)
+        )
+        in_quotes ^= token == '"'
+    return text if tokens[:1] == [UNK] else _capitalize(text)
+
+
+def _both_latin(before, after):
+    return re.search(rf"{_LATIN}$", before) and re.match(_LATIN, after)
+
+
+def _capitalize(text):
+    letter = re.search(r"[^\W_]", text)
+    if letter is None or letter[0].upper().lower() != letter[0]:
+        return text
+    return text[: letter.start()] + letter[0].upper() + text[letter.end() :]
+
+
+def rank_tokens(sentences, min_freq=1, max_size=None) -> list[str]:
+    """The tokens of sentences (lists of tokens) by falling frequency, ties sorted.
+
+    Raises TypeError for what is no list of strings, ValueError for a special token.
+    """
+    counts = Counter(t for sentence in sentences for t in check_tokens(sentence))
+    for token in counts:
+        if not isinstance(token, str):
+            raise TypeError(f"expected tokens as strings, got {token!r}")
+        if token in SPECIALS:
+            raise ValueError(f"{token!r} occurs in the text, but is a special token")
+    if max_size is not None and max_size < 1:
+        raise ValueError(f"max_size must be at least 1 or None, got {max_size}")
+    kept = [token for token in counts if counts[token] >= min_freq]
+    return sorted(kept, key=lambda token: (-counts[token], token))[:max_size]
+
+
+def check_stored(tokens) -> list[str]:
+    """Return tokens as a list; ValueError if they are no stored vocabulary."""
+    tokens = list(check_tokens(tokens))
+    if tuple(tokens[: len(SPECIALS)]) != SPECIALS:
+        raise ValueError(
+            f"a stored vocabulary begins with {', '.join(SPECIALS)}, "
+            f"this one with {tokens[: len(SPECIALS)]}"
+        )
+    twice = [token for token, n in Counter(tokens).items() if n > 1]
+    if twice:
+        raise ValueError(f"a stored vocabulary has each token once, not {twice[:5]}")
+    return tokens
+
+
+def look_up(tokens, idx) -> str:
+    """tokens[idx]; IndexError, said in words, if idx is no id."""
+    if not 0 <= idx < len(tokens):
+        raise IndexError(f"id {idx} is outside the vocabulary: 0 to {len(tokens) - 1}")
+    return tokens[idx]
+
+
+class Vocab:
+    """The tokens of one language and their ids: SPECIALS, then by falling frequency."""
+
+    def __init__(self, sentences, lang, min_freq=1, max_size=None, stored=None):
+        ranked = stored or [*SPECIALS, *rank_tokens(sentences, min_freq, max_size)]
+        self.lang, self.idx_to_token = check_language(lang), ranked
+        self.token_to_idx = {token: i for i, token in enumerate(ranked)}
+
+    @classmethod
+    def from_tokens(cls, tokens, lang):  # tokens: idx_to_token of a stored Vocab
+        return cls([], lang, stored=check_stored(tokens))
+
+    def __len__(self):
+        return len(self.idx_to_token)
+
+    def __contains__(self, token):
+        return token in self.token_to_idx
+
+    def __getitem__(self, tokens):  # one token, or a list of them
+        if isinstance(tokens, str):  # UNK_ID too for what min_freq, max_size left out
+            return self.token_to_idx.get(tokens, UNK_ID)
+        return [self[token] for token in tokens]
+
+    def to_tokens(self, ids):  # one id, or a list or tensor of them
+        ids = getattr(ids, "tolist", lambda: ids)()
+        if isinstance(ids, int):
+            return look_up(self.idx_to_token, ids)
+        return [self.to_tokens(i) for i in ids]
