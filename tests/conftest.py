@@ -1,0 +1,26 @@
+"""What every test run has in common, whatever the machine's user has configured."""
+
+import os
+
+import hypothesis
+
+# The same examples in every run, and no limit on seconds: machines differ.
+hypothesis.settings.register_profile("course", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("course")
+
+
+def pytest_configure(config):
+    """Keep the tests, and the kernels that nbval starts, away from the user's folders.
+
+    They then run where the home folder can't be written, and no setting of the user
+    changes an output. Figures in tests are drawn without a screen; kernels choose
+    their own backend, which a variable of the user would override.
+    """
+    for variable in ("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
+        os.environ[variable] = str(config.cache.mkdir(variable.lower()))
+    os.environ.pop("MPLBACKEND", None)
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.font_manager  # noqa: F401  builds the font cache once

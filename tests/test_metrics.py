@@ -1,0 +1,386 @@
+"""BLEU, chrF, alignment error rate and baselines, against plain definitions."""
+
+import math
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from utils.metrics import (
+    alignment_error_rate,
+    bleu,
+    chrf,
+    diagonal_links,
+    links_from_weights,
+    quality_by_length,
+    random_links,
+    signatures,
+)
+
+words = st.sampled_from("a b cat 我 爱 苹果 .".split())
+corpora = st.lists(st.tuples(st.lists(words), st.lists(words, min_size=1)), min_size=1)
+links = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+
+
+# BLEU and chrF
+
+
+def test_bleu_by_hand():
+    # All n-grams match; 4 words for 6 give the brevity penalty exp(1 - 6/4).
+    score = bleu([["the", "cat", "sat", "on"]], [["the", "cat", "sat", "on", "a", "b"]])
+    assert score == pytest.approx(100 * math.exp(1 - 6 / 4))
+    # 5/6, 4/5, 3/4 and 2/3 of the 1- to 4-grams match; the lengths are equal.
+    score = bleu(["a b c d e x"], ["a b c d e f"])
+    expected = 100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
+    assert score == pytest.approx(expected)
+
+
+def test_chrf_by_hand():
+    # Characters: 2/2 and 2/3; pairs of characters: 1/1 and 1/2; nothing longer.
+    precision, recall = 1, (2 / 3 + 1 / 2) / 2
+    expected = 100 * 5 * precision * recall / (4 * precision + recall)
+    assert chrf([["a", "b"]], [["ab", "c"]]) == pytest.approx(expected)
+
+
+@given(corpora)
+def test_scores_equal_sacrebleu_on_tokens_and_strings(corpus):
+    hypotheses, references = zip(*corpus, strict=True)
+    hyp_strings = [" ".join(h) for h in hypotheses]
+    ref_strings = [" ".join(r) for r in references]
+    expected = sacrebleu.corpus_bleu(
+        hyp_strings, [ref_strings], tokenize="none", force=True
+    ).score
+    assert bleu(hypotheses, references) == pytest.approx(expected)
+    assert bleu(hyp_strings, ref_strings) == bleu(hypotheses, references)
+    expected = sacrebleu.corpus_chrf(hyp_strings, [ref_strings]).score
+    assert chrf(hypotheses, references) == pytest.approx(expected)
+    assert chrf(hyp_strings, ref_strings) == chrf(hypotheses, references)
+
+
+@given(st.lists(st.lists(words, min_size=4), min_size=1))
+def test_a_perfect_corpus_scores_exactly_100(sentences):
+    assert bleu(sentences, sentences) == 100
+    assert chrf(sentences, sentences) == pytest.approx(100)
+    assert chrf(sentences, sentences) <= 100
+
+
+def test_tokens_are_taken_as_given():
+    # sacrebleu's own tokenizer would find matches inside these.
+    assert bleu([["苹果", "a.b", "c", "d"]], [["苹", "a", "x", "y"]]) == 0
+    assert bleu(["A b c d"], ["a b c d"]) < 100  # case counts
+
+
+def test_no_four_gram_scores_0_as_documented():
+    assert bleu([["我", "爱", "你"]], [["我", "爱", "你"]]) == 0
+
+
+def test_empty_hypotheses_are_fine():
+    assert bleu([[]], [["a"]]) == 0
+    assert chrf([""], ["a"]) == 0
+    expected = 100 * math.exp(1 - 6 / 4)  # the missing words still count
+    assert bleu([[], "a b c d"], [["x", "y"], "a b c d"]) == pytest.approx(expected)
+
+
+def test_scores_are_silent(capfd, caplog):
+    tokenized = ["I like it ."] * 200  # sacrebleu warns of these unless forced
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bleu(tokenized, tokenized) == 100
+        assert chrf(tokenized, tokenized) == pytest.approx(100)
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+
+
+def test_signatures_name_the_settings():
+    found = signatures()
+    assert set(found) == {"bleu", "chrf"}
+    assert "nrefs:1" in found["bleu"] and "tok:none" in found["bleu"]
+    assert "nc:6" in found["chrf"]
+    assert sacrebleu.__version__ in found["bleu"]
+
+
+@pytest.mark.parametrize("metric", [bleu, chrf])
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "error", "message"),
+    [
+        (["a"], ["a", "b"], ValueError, "1 hypotheses but 2 references"),
+        ([], [], ValueError, "no sentences to score"),
+        ("a b", ["a b"], TypeError, "hypotheses is one string"),
+        (["a b"], "a b", TypeError, "references is one string"),
+        ([3], ["a"], TypeError, r"hypotheses\[0\] is 3"),
+        (["a", "b"], ["a", ["b", 4]], TypeError, r"references\[1\] is \['b', 4\]"),
+    ],
+)
+def test_bad_corpora(metric, hypotheses, references, error, message):
+    with pytest.raises(error, match=message):
+        metric(hypotheses, references)
+
+
+# Alignment error rate
+
+
+def test_aer_by_hand():
+    # |A| = 3, |S| = 2, |A & S| = 1, |A & P| = 2
+    predicted = [{(0, 0), (1, 2)}, {(3, 3)}]
+    sure = [{(0, 0), (1, 1)}, set()]
+    possible = [{(0, 0), (1, 1), (1, 2)}, {(2, 2)}]
+    score = alignment_error_rate(predicted, sure, possible)
+    assert score.aer == pytest.approx(1 - (1 + 2) / (3 + 2))
+    assert score.precision == pytest.approx(2 / 3)
+    assert score.recall == pytest.approx(1 / 2)
+
+
+def test_aer_sums_counts_and_does_not_average_sentences():
+    right, wrong = {(0, 0), (1, 1), (2, 2)}, {(0, 1)}
+    score = alignment_error_rate([right, wrong], [right, {(1, 0)}])
+    assert score.aer == pytest.approx(1 - 6 / 8)  # the average would be 1/2
+
+
+@given(st.lists(st.tuples(links, links, links)))
+def test_aer_follows_its_definition(corpus):
+    predicted, sure, possible = ([s[k] for s in corpus] for k in range(3))
+    a = {(n, link) for n, p in enumerate(predicted) for link in p}
+    s = {(n, link) for n, p in enumerate(sure) for link in p}
+    p = {(n, link) for n, p in enumerate(possible) for link in p} | s
+    score = alignment_error_rate(predicted, sure, possible)
+    if a or s:
+        expected = 1 - (len(a & s) + len(a & p)) / (len(a) + len(s))
+        assert score.aer == pytest.approx(expected)
+        assert 0 <= score.aer <= 1
+    else:
+        assert math.isnan(score.aer)
+    assert math.isnan(score.precision) if not a else 0 <= score.precision <= 1
+    assert math.isnan(score.recall) if not s else 0 <= score.recall <= 1
+    if a:
+        assert score.precision == pytest.approx(len(a & p) / len(a))
+    if s:
+        assert score.recall == pytest.approx(len(a & s) / len(s))
+
+
+@given(st.lists(links.filter(len), min_size=1), links)
+def test_perfect_alignments_have_no_error(sure, extra):
+    assert alignment_error_rate(sure, sure) == (0, 1, 1)
+    # A prediction between sure and possible has no error either.
+    possible = [s | extra for s in sure]
+    assert alignment_error_rate(possible, sure, possible) == (0, 1, 1)
+
+
+@given(st.lists(st.tuples(links, links), min_size=1))
+def test_without_possible_links_aer_is_1_minus_f1(corpus):
+    score = alignment_error_rate([a for a, _ in corpus], [s for _, s in corpus])
+    if score.precision + score.recall > 0:
+        p, r = score.precision, score.recall
+        assert score.aer == pytest.approx(1 - 2 * p * r / (p + r))
+
+
+def test_nothing_right_is_1_and_undefined_is_nan():
+    score = alignment_error_rate([{(0, 0)}], [{(1, 1)}])
+    assert score == (1, 0, 0)
+    score = alignment_error_rate([set()], [{(1, 1)}])
+    assert score.aer == 1 and score.recall == 0 and math.isnan(score.precision)
+    assert all(math.isnan(x) for x in alignment_error_rate([], []))
+
+
+def test_links_may_be_lists_and_numpy_integers_and_are_not_changed():
+    predicted, sure = [[(np.int64(0), 0), (0, 0)]], [((0, 0),)]
+    assert alignment_error_rate(predicted, sure) == (0, 1, 1)
+    possible = [set()]
+    alignment_error_rate([set()], [{(0, 0)}], possible)
+    assert possible == [set()]
+
+
+def test_bad_alignments():
+    with pytest.raises(ValueError, match="cover 1, 2 and 2 sentences"):
+        alignment_error_rate([set()], [set(), set()])
+    with pytest.raises(ValueError, match="cover 1, 1 and 0 sentences"):
+        alignment_error_rate([set()], [set()], [])
+    # One sentence's set where a list of sets belongs.
+    with pytest.raises(TypeError, match=r"predicted\[0\] is \(0, 1\)"):
+        alignment_error_rate({(0, 1)}, [{(0, 1)}])
+    with pytest.raises(TypeError, match=r"sure\[0\] is '0-0 1-1'"):
+        alignment_error_rate([set()], ["0-0 1-1"])
+    with pytest.raises(TypeError, match=r"possible\[0\]"):
+        alignment_error_rate([set()], [set()], [{(0.5, 1)}])
+
+
+# Links from weights, and the baselines
+
+weight_arrays = hnp.arrays(
+    float,
+    hnp.array_shapes(min_dims=2, max_dims=2, max_side=5),
+    elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+)
+
+
+def test_links_are_source_then_target():
+    weights = [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]  # 2 target words, 3 source words
+    assert links_from_weights(weights) == {(2, 0), (0, 1)}
+    assert links_from_weights(weights, threshold=0.2) == {(1, 0), (2, 0), (0, 1)}
+
+
+@given(weight_arrays)
+def test_argmax_links_follow_their_definition(weights):
+    expected = set()
+    for i, row in enumerate(weights):
+        best = None
+        for j, weight in enumerate(row):
+            if weight > (0 if best is None else row[best]):
+                best = j
+        if best is not None:
+            expected.add((best, i))
+    before = weights.copy()
+    assert links_from_weights(weights) == expected
+    assert (weights == before).all()
+
+
+@given(weight_arrays, st.sampled_from([0.1, 0.25, 0.5, 1]))
+def test_threshold_links_follow_their_definition(weights, threshold):
+    expected = set()
+    for i, row in enumerate(weights):
+        for j, weight in enumerate(row):
+            if weight >= threshold:
+                expected.add((j, i))
+    assert links_from_weights(weights, threshold) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_links_from_tensors(dtype):
+    weights = torch.eye(3, dtype=dtype, requires_grad=True)
+    assert links_from_weights(weights) == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_no_target_words_give_no_links():
+    assert links_from_weights(np.zeros((0, 3))) == set()
+
+
+@pytest.mark.parametrize(
+    ("weights", "threshold", "message"),
+    [
+        (np.ones((1, 2, 3)), None, r"shape \(1, 2, 3\)"),
+        ([1.0, 0.0], None, r"shape \(2,\)"),
+        ([[0.5, 1.5]], None, "between 0 and 1"),
+        ([[-0.5, 0.5]], None, "between 0 and 1"),
+        ([[np.nan, 0.5]], None, "without NaN"),
+        ([[0.5, 0.5]], 0, "threshold is 0"),
+        ([[0.5, 0.5]], 50, "threshold is 50"),
+    ],
+)
+def test_bad_weights(weights, threshold, message):
+    with pytest.raises(ValueError, match=message):
+        links_from_weights(weights, threshold)
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_diagonal_links_stay_on_the_diagonal(source_len, target_len):
+    found = diagonal_links(source_len, target_len)
+    assert sorted(i for _, i in found) == list(range(target_len))
+    for j, i in found:
+        assert 0 <= j < source_len
+        # The middle of the target word lies within the source word.
+        assert j <= (i + 0.5) * source_len / target_len <= j + 1
+    if source_len == target_len:
+        assert found == {(k, k) for k in range(target_len)}
+
+
+@given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 99))
+def test_random_links_one_per_target_word(source_len, target_len, seed):
+    found = random_links(source_len, target_len, np.random.default_rng(seed))
+    again = random_links(source_len, target_len, np.random.default_rng(seed))
+    assert found == again
+    assert sorted(i for _, i in found) == list(range(target_len))
+    assert all(0 <= j < source_len for j, _ in found)
+
+
+def test_random_links_are_uniform():
+    rng = np.random.default_rng(0)
+    counts = np.zeros((4, 2))
+    for _ in range(2000):
+        for j, i in random_links(4, 2, rng):
+            counts[j, i] += 1
+    assert abs(counts / 2000 - 1 / 4).max() < 0.05  # five standard deviations
+
+
+@pytest.mark.parametrize("lengths", [(0, 3), (3, -1)])
+def test_bad_lengths(lengths):
+    with pytest.raises(ValueError, match="at least one source word"):
+        diagonal_links(*lengths)
+    with pytest.raises(ValueError, match="at least one source word"):
+        random_links(*lengths, np.random.default_rng(0))
+
+
+# Quality by length
+
+
+def test_quality_by_length_by_hand():
+    good, bad = "a b c d".split(), "w x y z".split()
+    rows = quality_by_length(
+        lengths=[5, 3, 9, 5],
+        hypotheses=[good, good, bad, bad],
+        references=[good, good, good, good],
+        buckets=[(1, 3), (4, 5), (6, 8), (9, 9)],
+    )
+    assert [row.label for row in rows] == ["1–3", "4–5", "6–8", "9"]
+    assert [row.count for row in rows] == [1, 2, 0, 1]
+    assert rows[0].score == 100
+    assert rows[1].score == bleu([good, bad], [good, good])
+    assert math.isnan(rows[2].score)
+    assert rows[3].score == 0
+
+
+@given(st.lists(st.integers(1, 12)))
+def test_every_sentence_is_in_one_bucket(lengths):
+    buckets = [[9, 12], [1, 4], [5, 8]]  # in any order, as lists too
+    names = [str(n) for n in range(len(lengths))]
+    seen = []
+
+    def metric(hypotheses, references):
+        assert hypotheses == references
+        seen.append(hypotheses)
+        return len(hypotheses)
+
+    rows = quality_by_length(lengths, names, names, buckets, metric)
+    assert [row.label for row in rows] == ["9–12", "1–4", "5–8"]
+    assert sorted(n for group in seen for n in group) == sorted(names)
+    for (low, high), row in zip(buckets, rows, strict=True):
+        assert row.count == sum(low <= length <= high for length in lengths)
+        assert row.score == row.count if row.count else math.isnan(row.score)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "buckets", "message"),
+    [
+        ([3, 7], [(1, 5)], "sentence 1 has length 7"),
+        ([3, 3], [], "sentence 0 has length 3"),
+        ([3, 3], [(1, 3), (3, 5)], r"\(1, 3\) and \(3, 5\) overlap"),
+        ([3, 3], [(1, 3), (1, 3)], "overlap"),
+        ([3, 3], [(5, 1)], "upside down"),
+        ([3], [(1, 5)], "1 lengths, 2 hypotheses and 2 references"),
+    ],
+)
+def test_bad_buckets(lengths, buckets, message):
+    with pytest.raises(ValueError, match=message):
+        quality_by_length(lengths, ["a", "b"], ["a", "b"], buckets)
+
+
+def test_import_has_no_side_effects():
+    # sacrebleu's command-line module changes a signal: a kernel must not get that.
+    code = (
+        "import logging, signal, warnings\n"
+        "def state():\n"
+        "    pipe = getattr(signal, 'SIGPIPE', signal.SIGINT)\n"
+        "    return signal.getsignal(pipe), logging.root.handlers[:], "
+        "warnings.filters[:]\n"
+        "import numpy\n"
+        "before = state()\n"
+        "import utils.metrics\n"
+        "assert state() == before\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,460 @@
+"""The rules that every notebook keeps, and proof that nbval compares its outputs.
+
+pytest runs the notebooks themselves through nbval, as pyproject.toml says. A rule is a
+function that returns what is wrong with a notebook; each is tested on one that it must
+reject. nbval alone would pass a notebook without outputs, so these rules come first.
+"""
+
+import ast
+import base64
+import io
+import json
+import re
+import statistics
+import subprocess
+import sys
+
+import mirror
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+from test_layout import dead_links, star_imports
+
+NOTEBOOKS = mirror.notebook_paths()
+CORE = [
+    "00_start_here", "01_fixed_context_bottleneck", "02_additive_scoring",
+    "03_masked_softmax", "04_attention_decoder", "05_training", "06_heatmaps",
+]  # fmt: skip
+
+IGNORED = "nbval-ignore-output"
+RAISES = "raises-exception"
+KNOWN_TAGS = {IGNORED, RAISES}
+LONGEST_CELL = 30  # lines
+MEDIAN_CELL = 8
+IGNORED_SHARE = 1 / 4  # of the cells with output
+
+SHOWS = re.compile(r"print|display|show_\w+|plot_\w+")  # calls that leave an output
+MACHINE_PATH = re.compile(
+    r"(?<![\w.~])/(?:home|root|tmp|Users|work|opt|usr|var|private|mnt|srv)/"
+    r"|~[/\\]|\b[A-Z]:\\+\w"
+)
+OBJECT_REPR = re.compile(r"<Axes|<matplotlib|\bat 0x[0-9a-fA-F]+")
+FIGURE_REPR = re.compile(r"<Figure")
+COLOUR_CODE = re.compile(r"\x1b\[[0-9;]*m")
+FILLER = re.compile(r"\b(?:simply|obviously)\b", re.IGNORECASE)
+FENCED = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+PICTURE = re.compile(r"!\[\s*\]\(|!\[\s*\]\[")
+IMG_TAG = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
+ALT = re.compile(r"\balt\s*=\s*(?:\"[^\"]*\w[^\"]*\"|'[^']*\w[^']*')", re.IGNORECASE)
+
+
+def code(notebook):
+    """The code cells that hold code."""
+    return [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.source.strip()
+    ]
+
+
+def prose(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def tags(cell):
+    return set(cell.metadata.get("tags", []))
+
+
+def tree(cell):
+    try:
+        return ast.parse(mirror.as_python(cell.source))
+    except SyntaxError:  # the mirror rule reports it
+        return ast.parse("")
+
+
+def texts(output):
+    """Every text of an output: streams, errors, and each textual form of a value."""
+    if output.output_type == "stream":
+        return [output.text]
+    if output.output_type == "error":
+        return [output.ename, output.evalue, *output.traceback]
+    forms = output.data.items()
+    return [text for kind, text in forms if kind.startswith("text/") or "svg" in kind]
+
+
+def outputs(notebook):
+    return [output for cell in code(notebook) for output in cell.outputs]
+
+
+# --- the rules -------------------------------------------------------------------
+
+
+def not_executed(notebook):
+    counts = [cell.execution_count for cell in code(notebook)]
+    if counts != list(range(1, len(counts) + 1)):
+        return [f"execution counts are {counts}, not 1 to {len(counts)}"]
+    return []
+
+
+def outputs_missing(notebook):
+    found = [
+        f"no output is stored for: {cell.source[:60]!r}"
+        for cell in code(notebook)
+        if leaves_output(cell) and not cell.outputs
+    ]
+    return found if outputs(notebook) else [*found, "no output is stored at all"]
+
+
+def leaves_output(cell):
+    """Whether the cell must have left an output: it shows something or ends in a value.
+
+    A call may return None, so a last line that is another call is no sign.
+    """
+    body = tree(cell).body
+    statements = list(body)
+    for statement in statements:
+        if isinstance(statement, ast.For | ast.With):
+            statements += statement.body
+        elif isinstance(statement, ast.Expr | ast.Assign):
+            call = statement.value
+            if isinstance(call, ast.Call):
+                name = ast.unparse(call.func).rpartition(".")[2]
+                if SHOWS.fullmatch(name):
+                    return True
+    last = body[-1] if body and not cell.source.rstrip().endswith(";") else None
+    return isinstance(last, ast.Expr) and not isinstance(last.value, ast.Call)
+
+
+def bad_outputs(notebook):
+    found = []
+    for cell in code(notebook):
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                found.append(f"stderr: {output.text[:80]!r}")
+            if output.output_type == "error" and RAISES not in tags(cell):
+                found.append(f"error: {output.ename}: {output.evalue[:80]}")
+        if RAISES in tags(cell) and not any(
+            output.output_type == "error" for output in cell.outputs
+        ):
+            found.append(f"is tagged {RAISES} and raised none: {cell.source[:60]!r}")
+    return found
+
+
+def machine_text(notebook):
+    """Paths of one machine, addresses, and plot objects shown as text."""
+    found = []
+    for output in outputs(notebook):
+        text = COLOUR_CODE.sub("", "\n".join(texts(output)))
+        patterns = [MACHINE_PATH, OBJECT_REPR]
+        if "image/png" not in output.get("data", {}):
+            patterns.append(FIGURE_REPR)
+        for pattern in patterns:
+            if match := pattern.search(text):
+                around = text[max(match.start() - 20, 0) : match.end() + 40]
+                found.append(f"an output holds {around!r}")
+    return found
+
+
+def see_through(notebook):
+    """Figures whose background is not opaque: a dark page would swallow them."""
+    found = []
+    for output in outputs(notebook):
+        if png := output.get("data", {}).get("image/png"):
+            image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
+            if image.getchannel("A").getextrema() != (255, 255):
+                found.append(f"a figure of {image.width}×{image.height} is transparent")
+    return found
+
+
+def long_cells(notebook):
+    lengths = [len(cell.source.splitlines()) for cell in code(notebook)]
+    found = [f"a cell has {n} lines" for n in lengths if n > LONGEST_CELL]
+    if lengths and statistics.median(lengths) > MEDIAN_CELL:
+        found.append(f"the median cell has {statistics.median(lengths)} lines")
+    return found
+
+
+def bad_tags(notebook):
+    found = [
+        f"unknown tag {tag!r}"
+        for cell in notebook.cells
+        for tag in sorted(tags(cell) - KNOWN_TAGS)
+    ]
+    cells = code(notebook)
+    ignored = [cell for cell in cells if IGNORED in tags(cell)]
+    shown = [cell for cell in cells if cell.outputs]
+    if len(ignored) > IGNORED_SHARE * len(shown):
+        found.append(f"{len(ignored)} of {len(shown)} cells with output are ignored")
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        if IGNORED in tags(cell) and not (following and asserts(following)):
+            found.append(f"no assert in the cell after: {cell.source[:60]!r}")
+    return found
+
+
+def asserts(cell):
+    """Whether the cell asserts something that could be false."""
+    return any(
+        isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant)
+        for node in ast.walk(tree(cell))
+    )
+
+
+def bad_code(notebook):
+    found = []
+    for cell in code(notebook):
+        if "sys.path" in cell.source:
+            found.append("touches sys.path; the package is installed")
+        found += star_imports(ast.unparse(tree(cell)))
+    return found
+
+
+def bad_prose(notebook):
+    found = []
+    for text in prose(notebook):
+        plain = FENCED.sub("", text)
+        found += [f"the word {word!r}" for word in FILLER.findall(plain)]
+        images = IMG_TAG.findall(plain)
+        if PICTURE.search(plain) or any(not ALT.search(image) for image in images):
+            found.append("a picture without alternative text")
+    return found
+
+
+def bad_metadata(notebook):
+    name = notebook.metadata.get("kernelspec", {}).get("name")
+    return [] if name == "python3" else [f"the kernel is {name!r}, not 'python3'"]
+
+
+RULES = [
+    not_executed, outputs_missing, bad_outputs, machine_text, see_through, long_cells,
+    bad_tags, bad_code, bad_prose, bad_metadata,
+]  # fmt: skip
+
+
+def bad_ids(raw):
+    """Asked of the JSON: nbformat mends missing and repeated ids when it reads."""
+    ids = [cell.get("id") for cell in raw["cells"]]
+    found = ["a cell has no id"] if None in ids else []
+    return found + (["two cells have one id"] if len(set(ids)) < len(ids) else [])
+
+
+# --- the course's notebooks ------------------------------------------------------
+
+
+def test_the_core_notebooks_are_there():
+    assert set(CORE) <= {path.stem for path in NOTEBOOKS}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook(path):
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    problems = bad_ids(raw)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    for rule in RULES:
+        problems += [f"{rule.__name__}: {problem}" for problem in rule(notebook)]
+    for text in prose(notebook):
+        problems += [f"dead link: {link}" for link in dead_links(text, path.parent)]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+# --- the rules themselves --------------------------------------------------------
+
+
+def png(mode, color):
+    file = io.BytesIO()
+    Image.new(mode, (4, 4), color).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def figure(mode="RGB", color="white"):
+    data = {"image/png": png(mode, color), "text/plain": "<Figure size 640x480>"}
+    return new_output("display_data", data)
+
+
+def stream(text, name="stdout"):
+    return new_output("stream", text=text, name=name)
+
+
+def value(text):
+    return new_output("execute_result", {"text/plain": text}, execution_count=1)
+
+
+def error():
+    return new_output("error", ename="ValueError", evalue="no", traceback=["no"])
+
+
+def cell(source, *stored, tags=()):
+    return new_code_cell(source, outputs=list(stored), metadata={"tags": list(tags)})
+
+
+def cells(number, source, *stored):
+    return [cell(source, *stored) for _ in range(number)]
+
+
+def kernel(name):
+    return {"kernelspec": {"name": name, "display_name": name}}
+
+
+def notebook(*cells):
+    """An executed notebook of these cells; a string is a Markdown cell."""
+    whole = new_notebook(metadata=kernel("python3"))
+    for part in cells:
+        whole.cells.append(new_markdown_cell(part) if isinstance(part, str) else part)
+    for count, part in enumerate(code(whole), start=1):
+        part.execution_count = count
+        for output in part.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = count
+    return whole
+
+
+def good():
+    return notebook(
+        "# A notebook\n\nA sum. ![a bar](img/bar.png) `simply` $[a](b)$",
+        cell("1 + 1", value("2")),
+        cell("import time\nprint(time.time())", stream("1.5\n"), tags=[IGNORED]),
+        cell("# the clock runs\nassert time.time() > 0"),
+        cell("_ = show_heatmap(weights)", figure("RGBA", (255, 255, 255, 255))),
+        cell("raise ValueError('no')", error(), tags=[RAISES]),
+        cell("print('a/home/b', 'https://example.org/home/')", stream("a/home/b\n")),
+        cell("model.train()"),
+        cell(""),
+    )
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_good_notebook_passes(rule):
+    assert rule(good()) == []
+
+
+def changed(change):
+    whole = good()
+    change(whole)
+    return whole
+
+
+def strip(whole):
+    for part in code(whole):
+        part.outputs, part.execution_count = [], None
+
+
+def lose_outputs(whole):
+    for part in code(whole):
+        part.outputs = []
+
+
+def swap_counts(whole):
+    cells = code(whole)
+    cells[0].execution_count, cells[1].execution_count = 2, 1
+
+
+CLOCK = cell("time()", value("2"), tags=[IGNORED])
+FOUR = cells(4, "1", value("1"))
+REJECTED = [
+    (not_executed, changed(strip)),
+    (not_executed, changed(swap_counts)),
+    (outputs_missing, changed(strip)),
+    (outputs_missing, changed(lose_outputs)),
+    (outputs_missing, notebook(cell("x = 1"))),
+    (outputs_missing, notebook(cell("1", value("1")), cell("print(2)"))),
+    (outputs_missing, notebook(cell("1", value("1")), cell("x = 2\nx"))),
+    (outputs_missing, notebook(cell("1", value("1")), cell("_ = show_heatmap(w)"))),
+    (outputs_missing, notebook(cell("1", value("1")), cell("for i in x:\n  print(i)"))),
+    (bad_outputs, notebook(cell("f()", stream("UserWarning", "stderr")))),
+    (bad_outputs, notebook(cell("f()", error()))),
+    (bad_outputs, notebook(cell("f()", value("1"), tags=[RAISES]))),
+    (machine_text, notebook(cell("f", value("'/home/ada/course'")))),
+    (machine_text, notebook(cell("f", stream("File \x1b[32m/Users/ada/x.py")))),
+    (machine_text, notebook(cell("f", stream(r"C:\Users\ada")))),
+    (machine_text, notebook(cell("f", value(repr(r"C:\Users\ada"))))),
+    (machine_text, notebook(cell("f", stream("File ~/course/utils/text.py:3")))),
+    (machine_text, notebook(cell("f", value("<Axes: title='x'>")))),
+    (machine_text, notebook(cell("f", value("[<matplotlib.lines.Line2D>]")))),
+    (machine_text, notebook(cell("f", value("<function f at 0x7f00aa>")))),
+    (machine_text, notebook(cell("f", value("<Figure size 640x480 with 0 Axes>")))),
+    (see_through, notebook(cell("f", figure("RGBA", (255, 255, 255, 0))))),
+    (see_through, notebook(cell("f", figure("LA", (255, 254))))),
+    (long_cells, notebook(cell("x = 1\n" * 31), *cells(9, "1"))),
+    (long_cells, notebook(*cells(3, "x = 1\n" * 9))),
+    (bad_tags, notebook(cell("1", tags=["nbval-skip"]))),
+    (bad_tags, notebook(cell("1", value("1"), tags=[IGNORED]), cell("assert x"))),
+    (bad_tags, notebook(*FOUR, CLOCK)),
+    (bad_tags, notebook(*FOUR, CLOCK, cell("x"))),
+    (bad_tags, notebook(*FOUR, CLOCK, cell("assert True"))),
+    (bad_tags, notebook(*FOUR, CLOCK, cell("# assert x > 0"))),
+    (bad_code, notebook(cell("import sys\nsys.path.append('..')"))),
+    (bad_code, notebook(cell("from utils.text import *"))),
+    (bad_prose, notebook("Simply run it.")),
+    (bad_prose, notebook("It is obviously right.")),
+    (bad_prose, notebook("![](img/bar.png)")),
+    (bad_prose, notebook("![ ](img/bar.png)")),
+    (bad_prose, notebook('<img src="img/bar.png">')),
+    (bad_prose, notebook('<img src="img/bar.png" alt="">')),
+    (bad_metadata, new_notebook(metadata=kernel("course"))),
+    (bad_metadata, new_notebook()),
+]
+
+
+@pytest.mark.parametrize("rule, whole", REJECTED)
+def test_a_bad_notebook_is_found(rule, whole):
+    assert rule(whole)
+
+
+def test_missing_and_repeated_ids_are_found():
+    assert bad_ids({"cells": [{"id": "a"}, {}]})
+    assert bad_ids({"cells": [{"id": "a"}, {"id": "a"}]})
+    assert not bad_ids({"cells": [{"id": "a"}, {"id": "b"}]})
+
+
+# --- nbval itself ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nbval_outcomes(tmp_path_factory):
+    """The outcome of `pytest --nbval` for the notebook of each name."""
+    folder = tmp_path_factory.mktemp("some notebooks")
+    notebooks = {
+        "right": notebook(cell("1 + 1", value("2")), cell("print(3)", stream("3\n"))),
+        "wrong_value": notebook(cell("1 + 1", value("3"))),
+        "wrong_print": notebook(cell("print(3)", stream("4\n"))),
+        "ignored": notebook(cell("1 + 1", value("3"), tags=[IGNORED])),
+        "ignored_error": notebook(cell("assert False", value("3"), tags=[IGNORED])),
+        "expected_error": notebook(
+            cell("raise ValueError('no')", error(), tags=[RAISES])
+        ),
+        "unexpected_error": notebook(cell("assert 1 + 1 == 3")),
+        "uses_utils": notebook(cell("import utils\nutils.__name__", value("'utils'"))),
+    }
+    for name, whole in notebooks.items():
+        nbformat.write(whole, folder / f"{name}.ipynb")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "--nbval", "-rA", "-q", "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    outcomes = {name: set() for name in notebooks}
+    found = re.findall(r"^(PASSED|FAILED) (\w+)\.ipynb::", done.stdout, re.MULTILINE)
+    for outcome, name in found:
+        outcomes[name].add(outcome)
+    return outcomes
+
+
+@pytest.mark.parametrize(
+    "name, outcome",
+    [
+        ("right", "PASSED"),
+        ("wrong_value", "FAILED"),
+        ("wrong_print", "FAILED"),
+        ("ignored", "PASSED"),
+        ("ignored_error", "FAILED"),
+        ("expected_error", "PASSED"),
+        ("unexpected_error", "FAILED"),
+        ("uses_utils", "PASSED"),
+    ],
+)
+def test_nbval_compares(nbval_outcomes, name, outcome):
+    assert nbval_outcomes[name] == {outcome}
+
+
+def test_pytest_runs_the_notebooks_strictly(pytestconfig):
+    assert pytestconfig.getini("testpaths") == ["tests", "notebooks"]
+    assert "--nbval" in pytestconfig.getini("addopts")

@@ -1,0 +1,253 @@
+"""How good translations and alignments are: BLEU, chrF, alignment error rate.
+
+Letters: S is the number of source words, T the number of target words.
+An alignment is a set of links (source index, target index), counted from 0:
+the order of Pharaoh format, where `0-2` links source word 0 to target word 2.
+"""
+
+import math
+from operator import index
+from typing import NamedTuple
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF
+
+
+def bleu(hypotheses, references) -> float:
+    """Corpus BLEU, 0 to 100, of one hypothesis and one reference a sentence.
+
+    A sentence is a list of tokens, or a string that is split at its spaces;
+    sacrebleu counts these tokens as they are. Standard BLEU uses 1- to 4-grams:
+    a corpus without one matching word, or whose hypotheses hold no 4-gram, scores 0.
+    Raises ValueError for different numbers of sentences or none.
+    """
+    return _corpus_score(BLEU(tokenize="none", force=True), hypotheses, references)
+
+
+def chrf(hypotheses, references) -> float:
+    """Corpus chrF2, 0 to 100: character 1- to 6-grams, spaces left out.
+
+    Takes and raises what `bleu` does.
+    """
+    return _corpus_score(CHRF(), hypotheses, references)
+
+
+def signatures() -> dict[str, str]:
+    """The sacrebleu signatures of `bleu` and `chrf`, to print beside scores."""
+    scorers = {"bleu": BLEU(tokenize="none", force=True), "chrf": CHRF()}
+    for scorer in scorers.values():
+        scorer.corpus_score(["a"], [["a"]])  # a signature counts the references
+    return {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
+
+
+def _corpus_score(scorer, hypotheses, references) -> float:
+    hypotheses = _sentences("hypotheses", hypotheses)
+    references = _sentences("references", references)
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses but {len(references)} references: "
+            "give exactly one reference for each hypothesis"
+        )
+    if not hypotheses:
+        raise ValueError("no sentences to score: give at least one hypothesis")
+    # Rounding can leave a perfect corpus at 100.00000000000004.
+    return min(scorer.corpus_score(hypotheses, [references]).score, 100.0)
+
+
+def _sentences(name, sentences) -> list[str]:
+    if isinstance(sentences, str):
+        raise TypeError(
+            f"{name} is one string: give a list of sentences, even for one sentence"
+        )
+    return [_joined(name, n, sentence) for n, sentence in enumerate(sentences)]
+
+
+def _joined(name, n, sentence) -> str:
+    if isinstance(sentence, str):
+        return sentence
+    if isinstance(sentence, (list, tuple)) and all(
+        isinstance(token, str) for token in sentence
+    ):
+        return " ".join(sentence)
+    raise TypeError(
+        f"{name}[{n}] is {sentence!r}: a sentence is a string or a list of strings"
+    )
+
+
+class AlignmentScore(NamedTuple):
+    """Alignment error rate, precision and recall, each 0 to 1."""
+
+    aer: float
+    precision: float
+    recall: float
+
+
+def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
+    """Alignment error rate of a whole corpus (Och and Ney, 2003).
+
+    Each argument holds one set of links (source, target) per sentence: predicted A,
+    sure S, possible P. Every sure link counts as possible; by default no others do.
+
+    AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), from counts summed over sentences;
+    precision = |A & P| / |A|, recall = |A & S| / |S|. A ratio of 0 / 0 is nan.
+    """
+    predicted, sure = _link_sets("predicted", predicted), _link_sets("sure", sure)
+    possible = sure if possible is None else _link_sets("possible", possible)
+    if not len(predicted) == len(sure) == len(possible):
+        raise ValueError(
+            f"predicted, sure and possible cover {len(predicted)}, {len(sure)} and "
+            f"{len(possible)} sentences: give one set of links per sentence in each"
+        )
+    size_a = size_s = in_sure = in_possible = 0
+    for a, s, p in zip(predicted, sure, possible, strict=True):
+        size_a += len(a)
+        size_s += len(s)
+        in_sure += len(a & s)
+        in_possible += len(a & (p | s))
+    errors = size_a + size_s - in_sure - in_possible
+    return AlignmentScore(
+        aer=_ratio(errors, size_a + size_s),
+        precision=_ratio(in_possible, size_a),
+        recall=_ratio(in_sure, size_s),
+    )
+
+
+def _ratio(count, total) -> float:
+    return count / total if total else math.nan
+
+
+def _link_sets(name, sentences) -> list[set]:
+    """One set of checked links a sentence."""
+    alignments = []
+    for n, links in enumerate(sentences):
+        try:
+            alignments.append({(index(j), index(i)) for j, i in links})
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name}[{n}] is {links!r}: give one set of links "
+                "(source index, target index) for each sentence"
+            ) from None
+    return alignments
+
+
+def links_from_weights(weights, threshold=None) -> set[tuple[int, int]]:
+    """Links (source, target) read off attention weights of shape (T, S).
+
+    Each target word is linked to its most attended source word (the first of equals)
+    or, with a threshold, to every source word whose weight reaches it. Target words
+    without any weight get no link. Leave out the rows and columns of `<eos>`.
+    Raises ValueError for another shape, weights outside 0 to 1, or a threshold that
+    is not above 0 and at most 1.
+    """
+    weights = _as_weights(weights)
+    if threshold is None:
+        rows = np.flatnonzero(weights.any(axis=1))
+        return {(int(weights[i].argmax()), int(i)) for i in rows}
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold is {threshold}: it must be above 0, at most 1")
+    return {(int(j), int(i)) for i, j in np.argwhere(weights >= threshold)}
+
+
+def _as_weights(weights) -> np.ndarray:
+    if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
+        weights = weights.detach().cpu().float()
+    weights = np.asarray(weights, dtype=float)
+    if weights.ndim != 2:
+        raise ValueError(
+            f"weights have shape {weights.shape}: give one sentence's weights, "
+            "(target words, source words)"
+        )
+    # Averaged weights can round to a little above 1.
+    if not ((weights >= 0) & (weights <= 1 + 1e-6)).all():
+        raise ValueError("weights must lie between 0 and 1, without NaN")
+    return weights
+
+
+def diagonal_links(source_len, target_len) -> set[tuple[int, int]]:
+    """Baseline: each target word linked to the source word at the same relative place.
+
+    Target word i of T goes to source word floor((i + 1/2) S / T).
+    """
+    _check_lengths(source_len, target_len)
+    # In whole numbers, so that no rounding decides.
+    return {
+        ((2 * i + 1) * source_len // (2 * target_len), i) for i in range(target_len)
+    }
+
+
+def random_links(source_len, target_len, rng) -> set[tuple[int, int]]:
+    """Baseline: each target word linked to a source word drawn uniformly.
+
+    This is what uniform attention weights say when ties are broken by chance.
+    `rng` is a `numpy.random.Generator`.
+    """
+    _check_lengths(source_len, target_len)
+    drawn = rng.integers(source_len, size=target_len)
+    return {(int(j), i) for i, j in enumerate(drawn)}
+
+
+def _check_lengths(source_len, target_len):
+    if source_len < 1 or target_len < 0:
+        raise ValueError(
+            f"source_len is {source_len} and target_len {target_len}: there must be "
+            "at least one source word, and no fewer than 0 target words"
+        )
+
+
+class BucketScore(NamedTuple):
+    """One bucket of lengths: its label, its number of sentences, their score."""
+
+    label: str
+    count: int
+    score: float
+
+
+def quality_by_length(
+    lengths, hypotheses, references, buckets, metric=bleu
+) -> list[BucketScore]:
+    """Score the sentences of each bucket of lengths, in the order of the buckets.
+
+    `lengths` has one number per sentence (usually of source tokens); a bucket is a pair
+    (low, high), both included. `metric(hypotheses, references)` gives the score; an
+    empty bucket has count 0 and score nan. Raises ValueError for different numbers
+    of sentences, buckets that overlap, or a length in none of them.
+    """
+    homes = _bucket_of_each(lengths, hypotheses, references, buckets)
+    scores = []
+    for low, high in buckets:
+        inside = [n for n, home in enumerate(homes) if home == (low, high)]
+        score = math.nan
+        if inside:
+            score = metric(
+                [hypotheses[n] for n in inside], [references[n] for n in inside]
+            )
+        label = f"{low}" if low == high else f"{low}–{high}"
+        scores.append(BucketScore(label, len(inside), score))
+    return scores
+
+
+def _bucket_of_each(lengths, hypotheses, references, buckets) -> list[tuple]:
+    if not len(lengths) == len(hypotheses) == len(references):
+        raise ValueError(
+            f"{len(lengths)} lengths, {len(hypotheses)} hypotheses and "
+            f"{len(references)} references: give one of each per sentence"
+        )
+    for low, high in buckets:
+        if low > high:
+            raise ValueError(f"bucket ({low}, {high}) is upside down: low comes first")
+    ordered = sorted(tuple(bucket) for bucket in buckets)
+    for first, second in zip(ordered, ordered[1:], strict=False):
+        if second[0] <= first[1]:
+            raise ValueError(
+                f"buckets {first} and {second} overlap: both ends are included"
+            )
+    homes = []
+    for n, length in enumerate(lengths):
+        home = next((b for b in ordered if b[0] <= length <= b[1]), None)
+        if home is None:
+            raise ValueError(
+                f"sentence {n} has length {length}, which is in none of the buckets "
+                f"{ordered}"
+            )
+        homes.append(home)
+    return homes

@@ -1,0 +1,358 @@
+"""Heatmaps and curves: arrays and labels in, matplotlib `Axes` out.
+
+Letters: S is the number of source words, T the number of target words.
+
+Nothing here changes matplotlib's settings or shows a figure. A figure made here is
+sized by its words and has a white, opaque background.
+"""
+
+import importlib.util
+import warnings
+from functools import cache
+from operator import index
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+
+FONT_SIZE = 10  # points
+# In inches: how wide the cells of one figure may be together, the side of a cell, the
+# room around a picture; a colour bar's width, its width with its labels, its height.
+WIDTH, MIN_CELL, MAX_CELL, GAP = 7.5, 0.23, 0.55, 0.1
+BAR, BAR_ROOM, MIN_BAR = 0.16, 0.9, 1.2
+WEIGHT_MAP = "Blues"  # 0 is almost white, on paper too; one hue, ever darker
+GOLD_COLOR, GOLD_LINE = "#D55E00", 2  # points
+# The colours of Okabe and Ito that show on white, each with a line and a marker.
+CURVE_STYLES = (
+    ("#0072B2", "-", "o"),
+    ("#D55E00", "--", "s"),
+    ("#009E73", "-.", "^"),
+    ("#CC79A7", ":", "D"),
+    ("#56B4E9", "-", "v"),
+    ("#E69F00", "--", "P"),
+    ("#000000", "-.", "X"),
+)
+# Fonts with simplified Chinese forms, as Linux, Windows and macOS name them.
+CHINESE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "Source Han Sans CN",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Microsoft YaHei",
+    "DengXian",
+    "SimHei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Heiti SC",
+    "Songti SC",
+    "Arial Unicode MS",
+)
+# It has the characters in Japanese forms. Of Debian's fonts-noto-cjk, matplotlib
+# sees this one only.
+JAPANESE_FONTS = ("Noto Sans CJK JP",)
+
+
+def font_families() -> list[str]:
+    """Font families for `fontfamily=`, so that Chinese and accents both render.
+
+    DejaVu Sans, then a font with Chinese characters: one that the system has, else
+    the one in the package mpl-font. Without any, DejaVu Sans alone and one warning.
+    """
+    chinese = _chinese_font()
+    return ["DejaVu Sans"] if chinese is None else ["DejaVu Sans", chinese]
+
+
+@cache
+def _chinese_font() -> str | None:
+    font = _installed(CHINESE_FONTS) or _packaged() or _installed(JAPANESE_FONTS)
+    if font is None:
+        warnings.warn(
+            "No font with Chinese characters was found: they will show as boxes. "
+            "Install the package mpl-font or the font Noto Sans CJK SC.",
+            stacklevel=3,
+        )
+    return font
+
+
+def _installed(families) -> str | None:
+    # matplotlib's list of fonts is a cache: a file in it may be gone.
+    known = {f.name: f.fname for f in font_manager.fontManager.ttflist}
+    return next((f for f in families if f in known and Path(known[f]).exists()), None)
+
+
+def _packaged() -> str | None:
+    # Importing mpl_font's modules would change rcParams: take the file alone.
+    package = importlib.util.find_spec("mpl_font")
+    if package is None:
+        return None
+    folder = Path(package.submodule_search_locations[0])
+    path = folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
+    if not path.exists():
+        return None
+    font_manager.fontManager.addfont(path)
+    return font_manager.FontProperties(fname=path).get_name()
+
+
+def show_heatmap(
+    weights,
+    source,
+    target,
+    ax=None,
+    title=None,
+    gold=None,
+    colorbar=True,
+    annotate=False,
+    eos="<eos>",
+):
+    """Draw attention weights of shape (T, S), a row per target word; return the `Axes`.
+
+    `source` and `target` are lists of words. `gold` is an iterable of links
+    (source index, target index), drawn as outlined squares. `annotate` writes the
+    weights into the cells. What follows the first `eos` on either side is left out;
+    `eos=None` draws everything.
+    Without `ax`, a figure is made in which all labels fit.
+
+    Raises TypeError if the words are not lists of strings; ValueError if their numbers
+    do not match the weights, a weight is not in 0 to 1 or a link not in the picture.
+    """
+    panel = _checked_panel(weights, source, target, title, gold, annotate, eos)
+    if ax is None:
+        return _new_figure([panel], 1, colorbar)[0]
+    inches = ax.get_position().size * ax.figure.get_size_inches()
+    # The labels will take some of the room: count on two thirds of it.
+    cell = min(inches / panel["weights"].shape[::-1]) * 2 / 3
+    image = _draw_panel(ax, panel, cell)
+    if colorbar:
+        width = 1 / panel["weights"].shape[1]  # of a cell
+        _draw_colorbar(image, ax.inset_axes((1 + width / 2, 0, width / 2, 1)))
+    return ax
+
+
+def show_heatmaps(panels, ncols=2):
+    """Draw several heatmaps in one figure, on one scale with one colour bar.
+
+    Each panel is a dict of arguments of `show_heatmap`: weights, source, target and, if
+    wanted, title, gold, annotate, eos. All cells have one size, so sentences of
+    different lengths stay legible. Returns a 1-D array of `Axes`, one per panel.
+
+    Raises ValueError for no panels or `ncols` below 1, and what `show_heatmap` raises.
+    """
+    if len(panels) == 0 or ncols < 1:
+        raise ValueError(
+            f"{len(panels)} panels in {ncols} columns: give at least one of each"
+        )
+    return _new_figure([_checked_panel(**panel) for panel in panels], ncols, True)
+
+
+def _checked_panel(
+    weights, source, target, title=None, gold=None, annotate=False, eos="<eos>"
+) -> dict:
+    """The arguments of one heatmap, checked and cut after `eos`."""
+    if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
+        weights = weights.detach().cpu().float()
+    weights = np.asarray(weights, dtype=float)
+    for name, words in (("source", source), ("target", target)):
+        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+            raise TypeError(f"{name} is {words!r}: give a list of words")
+    if weights.shape != (len(target), len(source)) or weights.size == 0:
+        raise ValueError(
+            f"weights have shape {weights.shape}, but there are {len(target)} target "
+            f"and {len(source)} source words: give one row per target word and one "
+            "column per source word, at least one of each"
+        )
+    # Averaged weights can round to a little above 1.
+    if not ((weights >= 0) & (weights <= 1 + 1e-6)).all():
+        raise ValueError("weights must lie between 0 and 1, without NaN")
+    source, target = _through_eos(source, eos), _through_eos(target, eos)
+    try:
+        gold = sorted({(index(j), index(i)) for j, i in gold or ()})
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"gold is {gold!r}: give links (source index, target index)"
+        ) from None
+    for j, i in gold:
+        if not (0 <= j < len(source) and 0 <= i < len(target)):
+            raise ValueError(
+                f"gold link ({j}, {i}) is outside the {len(source)} source and "
+                f"{len(target)} target words: a link is (source index, target index)"
+            )
+    return {
+        "weights": weights[: len(target), : len(source)],
+        "source": source,
+        "target": target,
+        "title": title,
+        "gold": gold,
+        "annotate": annotate,
+    }
+
+
+def _through_eos(words, eos) -> list[str]:
+    words = list(words)
+    return words[: words.index(eos) + 1] if eos in words else words
+
+
+def _draw_panel(ax, panel, cell):
+    """One heatmap, without its colour bar. `cell` is the side of a cell in inches."""
+    weights, fonts = panel["weights"], font_families()
+    text = {"fontfamily": fonts, "fontsize": FONT_SIZE}
+    image = ax.imshow(weights, cmap=WEIGHT_MAP, vmin=0, vmax=1, aspect="equal")
+    ax.set_facecolor("white")
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    words = dict(text, parse_math=False)  # a word may hold a dollar sign
+    ax.set_xticks(range(len(panel["source"])), labels=panel["source"], **words)
+    ax.set_yticks(range(len(panel["target"])), labels=panel["target"], **words)
+    ax.tick_params(length=0)
+    widest = max(t.get_window_extent().width for t in ax.get_xticklabels())
+    if widest / ax.figure.dpi > 0.9 * cell:
+        for label in ax.get_xticklabels():
+            label.set(rotation=45, ha="left", rotation_mode="anchor")
+    ax.set_xlabel("source", **text)
+    ax.set_ylabel("target", **text)
+    if panel["title"]:
+        ax.set_title(panel["title"], fontfamily=fonts, pad=8)
+    if panel["annotate"]:
+        for (i, j), weight in np.ndenumerate(weights):
+            color = "white" if weight > 0.5 else "black"
+            place = {"ha": "center", "va": "center", "color": color}
+            ax.text(j, i, f"{weight:.2f}", fontsize=FONT_SIZE, **place)
+    side = 1 - 1.5 * GOLD_LINE / (72 * cell)  # the rim just covers the border
+    for j, i in panel["gold"]:
+        ax.add_patch(_gold_square((j - side / 2, i - side / 2), side))
+    if panel["gold"]:
+        ax.legend(
+            [_gold_square((0, 0), 1)],
+            ["gold alignment"],
+            loc="upper left",
+            bbox_to_anchor=(0, 0),
+            frameon=False,
+            handlelength=1,
+            handleheight=1,
+        )
+    return image
+
+
+def _gold_square(corner, side) -> Rectangle:
+    # The white rim sets the outline off from cells as bright as itself.
+    rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
+    outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
+    return Rectangle(corner, side, side, fill=False, **outline)
+
+
+def _draw_colorbar(image, ax):
+    ax.figure.colorbar(image, cax=ax, ticks=(0, 0.5, 1), label="attention weight")
+
+
+def _new_figure(panels, ncols, colorbar):
+    """A figure of heatmaps whose cells have one size. Returns an array of `Axes`."""
+    numbers = np.arange(len(panels))
+    columns, rows = numbers % ncols, numbers // ncols
+    words = np.array([panel["weights"].shape[::-1] for panel in panels])  # (S, T) each
+    across = sum(words[columns == c, 0].max() for c in set(columns))
+    cell = np.clip(WIDTH / max(across, words.max()), MIN_CELL, MAX_CELL)
+    if any(panel["annotate"] for panel in panels):
+        cell = MAX_CELL
+    fig = plt.figure(facecolor="white")
+    # Draw each picture in its size: the room its labels take tells where it can stand.
+    axes, margins = np.empty(len(panels), dtype=object), []
+    for n, panel in enumerate(panels):
+        size = words[n] * cell / fig.get_size_inches()
+        axes[n] = fig.add_axes((0, 0, *size), label=f"heatmap {n}")
+        image = _draw_panel(axes[n], panel, cell)
+        inner, outer = axes[n].get_window_extent(), axes[n].get_tightbbox()
+        margins.append(abs(outer.extents - inner.extents) / fig.dpi + GAP)
+    left, below, right, above = np.transpose(margins)
+    width, height = words.T * cell
+    x, total_width = _starts(columns, left, width + right)
+    y, total_height = _starts(rows, above, height + below)  # downwards
+    places = list(zip(axes, x, y, width, height, strict=True))
+    if colorbar:
+        bar_height = max((y + height).max() - y.min(), MIN_BAR)
+        bar = fig.add_axes((0, 0, 1, 1), label="colour bar")
+        _draw_colorbar(image, bar)
+        places.append((bar, total_width, y.min(), BAR, bar_height))
+        total_width += BAR_ROOM
+        total_height = max(total_height, y.min() + bar_height + GAP)
+    fig.set_size_inches(total_width, total_height)
+    for ax, start, top, wide, high in places:
+        box = np.array([start, total_height - top - high, wide, high])
+        ax.set_position(box / [total_width, total_height, total_width, total_height])
+    plt.sca(axes[-1])  # the colour bar is not what a caller goes on with
+    return axes
+
+
+def _starts(groups, before, after):
+    """Where pictures start on one axis, and the whole length.
+
+    Pictures of one group (row or column) start together; each needs some room before
+    its start and after it.
+    """
+    starts, end = np.zeros(len(groups)), 0.0
+    for group in sorted(set(groups)):
+        members = groups == group
+        starts[members] = end + before[members].max()
+        end = starts[members][0] + after[members].max()
+    return starts, end
+
+
+def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):
+    """Draw one line per curve; return the `Axes`.
+
+    `x` holds n numbers or n labels. `curves` maps each curve's label to an array of
+    shape (n,), or (seeds, n): drawn as the mean with a band from lowest to highest.
+    A nan leaves a gap. Lines differ in colour, dashes and marker.
+
+    Raises ValueError for no curves, more than 7, or a shape that does not match `x`.
+    """
+    if not 1 <= len(curves) <= len(CURVE_STYLES):
+        raise ValueError(
+            f"{len(curves)} curves: one figure takes 1 to {len(CURVE_STYLES)}"
+        )
+    curves = {label: _runs(label, values, len(x)) for label, values in curves.items()}
+    fonts = font_families()
+    if ax is None:
+        fig = plt.figure(figsize=(7, 3.8), facecolor="white", layout="constrained")
+        ax = fig.add_subplot()
+        ax.set_facecolor("white")
+    for (label, runs), style in zip(curves.items(), CURVE_STYLES, strict=False):
+        color, line, marker = style
+        mean = runs.mean(axis=0)
+        every = max(1, len(x) // 12)
+        ax.plot(x, mean, line, color=color, marker=marker, markevery=every, label=label)
+        if len(runs) > 1:
+            low, high = runs.min(axis=0), runs.max(axis=0)
+            ax.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
+    ax.set_xlabel(xlabel, fontfamily=fonts)
+    ax.set_ylabel(ylabel, fontfamily=fonts)
+    if title:
+        ax.set_title(title, fontfamily=fonts)
+    if ylim is not None:
+        ax.set_ylim(ylim)
+    ax.grid(color="#dddddd", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    # Beside the plot: it can't cover a line there.
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1),
+        frameon=False,
+        handlelength=3.5,
+        prop={"family": fonts},
+    )
+    return ax
+
+
+def _runs(label, values, n) -> np.ndarray:
+    """A curve as an array (seeds, n)."""
+    runs = np.atleast_2d(np.asarray(values, dtype=float))
+    if runs.ndim != 2 or runs.shape[1] != n or len(runs) == 0:
+        raise ValueError(
+            f"curve {label!r} has shape {np.shape(values)}, but x has {n} values: "
+            f"give ({n},) or (seeds, {n})"
+        )
+    return runs
