@@ -1,0 +1,83 @@
+# Learning to Align. `make help` lists the commands.
+# Every path is relative, so the folder that holds the course may have spaces in its name.
+
+PY := .venv/bin/python
+NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb)
+LAB_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test mirror notebooks corpus model clean
+
+help:
+	@echo "make lab        open the course in JupyterLab"
+	@echo "make test       run ruff, the tests and every notebook, outputs compared"
+	@echo "make mirror     write the classes of utils/ into the notebooks that show them"
+	@echo "make notebooks  execute every notebook in place"
+	@echo "make corpus     generate the Village corpus again"
+	@echo "make model      train the small model that comes with the course again"
+	@echo "make clean      remove .venv and caches"
+	@echo
+	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
+	@echo "NOTEBOOKS=notebooks/02_additive_scoring.ipynb what 'make notebooks' executes,"
+	@echo "LAB_ARGS=--no-browser adds options to JupyterLab."
+
+lab: .venv/.installed
+	$(PY) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=. \
+	    --LabApp.news_url=None \
+	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+	    --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_ARGS)
+
+test: .venv/.installed
+	$(PY) -m ruff check .
+	$(PY) -m pytest
+
+mirror: .venv/.installed
+	$(PY) tests/mirror.py --write
+
+notebooks: .venv/.installed
+	env -u MPLBACKEND $(PY) -m nbconvert --to notebook --execute --inplace \
+	    --ExecutePreprocessor.timeout=300 \
+	    --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+
+corpus: .venv/.installed
+	$(PY) data/village/generate.py
+
+model: .venv/.installed
+	$(PY) data/models/train.py
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +
+
+# The stamp names its folder: a course that was moved or copied is installed again,
+# because an environment holds absolute paths.
+ifneq ($(shell cat .venv/.installed 2>/dev/null),$(shell pwd))
+.PHONY: .venv/.installed
+endif
+
+.venv/.installed: requirements.txt pyproject.toml
+	@rm -f .venv/.installed; \
+	works() { \
+	    "$$1" -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 10) <= v <= (3, 13))' \
+	        >/dev/null 2>&1; \
+	}; \
+	if [ -n "$(PYTHON)" ] || ! works $(PY) || ! $(PY) -m pip --version >/dev/null 2>&1; then \
+	    python=; \
+	    for candidate in $(if $(PYTHON),"$(PYTHON)",python3 python3.13 python3.12 python3.11 python3.10 python); do \
+	        if works "$$candidate"; then python=$$candidate; break; fi; \
+	    done; \
+	    if [ -z "$$python" ]; then \
+	        echo "This course needs Python 3.10, 3.11, 3.12 or 3.13 and $(if $(PYTHON),PYTHON=$(PYTHON) is none of them,found none): install one, or name the one to use, as in 'make lab PYTHON=python3.12'." >&2; \
+	        exit 1; \
+	    fi; \
+	    if ! "$$python" -m venv --clear .venv >/dev/null 2>&1; then \
+	        rm -rf .venv; \
+	        echo "$$python cannot make a virtual environment: on Debian and Ubuntu install the package python3-venv, elsewhere run '$$python -m venv .venv' to see why." >&2; \
+	        exit 1; \
+	    fi; \
+	fi; \
+	echo "Installing requirements.txt into .venv. This happens once and takes a few minutes."; \
+	$(PY) -m pip install --disable-pip-version-check -r requirements.txt && \
+	$(PY) -c "import matplotlib.font_manager" && \
+	pwd > .venv/.installed
