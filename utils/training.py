@@ -64,7 +64,7 @@ def check_finite(loss, norm):
     """FloatingPointError, in words, unless both are finite."""
     if not (math.isfinite(loss) and math.isfinite(norm)):
         raise FloatingPointError(
-            f"the loss is {loss} and its gradient's norm {norm}: training has diverged. "
+            f"the loss is {loss} and its gradient's norm {norm}: training diverged. "
             "Try a lower learning rate or a smaller clip, and look for infinite values "
             "in the inputs; the parameters were left as they were"
         )
