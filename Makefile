@@ -15,7 +15,7 @@ help:
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
 	@echo "make model      train the small models that come with the course again"
-	@echo "make results    measure again what notebook 01 reads from data/results"
+	@echo "make results    measure again what data/results stores"
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
@@ -48,6 +48,7 @@ model: .venv/.installed
 
 results: .venv/.installed
 	$(PY) data/results/bottleneck.py
+	$(PY) data/results/minute.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info

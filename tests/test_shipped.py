@@ -46,3 +46,13 @@ def test_the_stored_results_come_from_the_script_as_it_is():
     for run in stored["runs"]:
         assert len(run["bleu_by_length"]) == len(bottleneck.BUCKETS)
         assert all(0 <= score <= 100 for score in run["bleu_by_length"])
+
+
+def test_the_minute_was_measured_by_the_script_as_it_is():
+    minute = script(DATA / "results" / "minute.py")
+    stored = json.loads(minute.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == minute.SETTINGS
+    assert [
+        (run["kind"], run["direction"].removeprefix("en-"), run["num_epochs"])
+        for run in stored["runs"]
+    ] == minute.RUNS

@@ -1,0 +1,65 @@
+"""What about one minute of training gives: attention and fixed context, side by side.
+
+`make results` writes `minute.json`. Same encoder, sizes, batches and rate in all runs;
+the number of epochs is what fits into about 60 seconds on two cores.
+"""
+
+import json
+import platform
+import sys
+from pathlib import Path
+
+import torch
+
+from utils.data import BatchLoader, load_village
+from utils.decoding import translate_tokens
+from utils.metrics import bleu, quality_by_length
+from utils.seq2seq import build_model
+from utils.training import Trainer
+
+PATH = Path(__file__).resolve().with_suffix(".json")
+SETTINGS = {
+    "embed_size": 64, "num_hiddens": 128, "bidirectional": True, "batch_size": 64,
+    "lr": 6e-3, "seed": 0,
+}  # fmt: skip
+RUNS = [("attention", "fr", 2), ("attention", "zh", 2), ("fixed", "fr", 3)]
+BUCKETS = [(3, 9), (10, 19), (20, 30)]
+
+
+def run(kind, target, num_epochs):
+    """Train one model; seconds, and test BLEU by source length."""
+    corpus = load_village("en", target)
+    vocabs = corpus.vocabs()
+    torch.manual_seed(SETTINGS["seed"])
+    model = build_model(
+        kind, *map(len, vocabs), SETTINGS["embed_size"], SETTINGS["num_hiddens"],
+        bidirectional=SETTINGS["bidirectional"],
+    )  # fmt: skip
+    loader = BatchLoader(
+        corpus["train"], *vocabs, SETTINGS["batch_size"], SETTINGS["seed"]
+    )
+    trainer = Trainer(model, loader, num_epochs, lr=SETTINGS["lr"])
+    trainer.fit(progress=sys.stderr.isatty())
+    sources = [list(pair.source) for pair in corpus["test"]]
+    references = [list(pair.target) for pair in corpus["test"]]
+    hypotheses = [r.words for r in translate_tokens(model, sources, *vocabs)]
+    lengths = [len(source) for source in sources]
+    buckets = quality_by_length(lengths, hypotheses, references, BUCKETS)
+    return {
+        "kind": kind, "direction": f"en-{target}", "num_epochs": num_epochs,
+        "seconds": round(trainer.seconds),
+        "bleu": round(bleu(hypotheses, references), 2),
+        "bleu_by_length": {bucket.label: round(bucket.score, 2) for bucket in buckets},
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    runs = []
+    for arguments in RUNS:
+        runs.append(run(*arguments))
+        print(runs[-1], flush=True)
+    stored = {
+        "command": "make results", "settings": SETTINGS, "torch": torch.__version__,
+        "python": platform.python_version(), "runs": runs,
+    }  # fmt: skip
+    PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
