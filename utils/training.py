@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 from tqdm.auto import tqdm
 
+from utils import fast
 from utils.seq2seq import EncoderDecoder, build_model
 from utils.text import PAD_ID, Vocab
 
@@ -42,6 +43,17 @@ def masked_cross_entropy(scores, targets):
     return F.cross_entropy(scores[real], targets[real])
 
 
+def batch_loss(model, batch):
+    """`masked_cross_entropy` of the model's scores, by teacher forcing.
+
+    For the models that `fast` knows by its shorter way: the same to rounding.
+    """
+    if fast.knows(model):
+        return fast.loss(model, batch)
+    scores, _ = model(batch.source, batch.target_in, batch.source_lens)
+    return masked_cross_entropy(scores, batch.target_out)
+
+
 def train_step(model, batch, optimizer, clip=1.0):
     """One update by teacher forcing. Returns the loss before it, in nats a token.
 
@@ -50,8 +62,7 @@ def train_step(model, batch, optimizer, clip=1.0):
     gradient isn't finite.
     """
     model.train()
-    scores, _ = model(batch.source, batch.target_in, batch.source_lens)
-    loss = masked_cross_entropy(scores, batch.target_out)
+    loss = batch_loss(model, batch)
     optimizer.zero_grad()
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
@@ -76,9 +87,8 @@ def evaluate_loss(model, loader):
     model.eval()
     total, tokens = 0.0, 0
     for batch in loader:
-        scores, _ = model(batch.source, batch.target_in, batch.source_lens)
         count = batch.target_lens.sum().item()
-        total += masked_cross_entropy(scores, batch.target_out).item() * count
+        total += batch_loss(model, batch).item() * count
         tokens += count
     return total / tokens
 
@@ -110,7 +120,7 @@ class Trainer:
             clip,
             warmup,
         )
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
         self.step = 0  # updates made so far, over all epochs
         self.losses, self.history = [], []
         self._epoch = {"seconds": 0.0, "tokens": 0}

@@ -1,0 +1,235 @@
+"""utils.fast: the same losses and gradients as the plain route, to rounding."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils import fast
+from utils.data import Batch
+from utils.seq2seq import Seq2SeqAttentionDecoder, build_model
+from utils.training import batch_loss, masked_cross_entropy
+
+
+def random_batch(seed, B=4, S=6, T=5, V=11):
+    generator = torch.Generator().manual_seed(seed)
+
+    def ids(*shape):
+        return torch.randint(4, V, shape, generator=generator)
+
+    def lengths(longest):
+        lens = torch.randint(1, longest + 1, (B,), generator=generator)
+        lens[0] = longest
+        return lens
+
+    source_lens, target_lens = lengths(S), lengths(T)
+    source, target_in, target_out = ids(B, S), ids(B, T), ids(B, T)
+    source[torch.arange(S) >= source_lens[:, None]] = 0
+    for target in (target_in, target_out):
+        target[torch.arange(T) >= target_lens[:, None]] = 0
+    return Batch(source, source_lens, target_in, target_out, target_lens)
+
+
+def plain_loss(model, batch):
+    scores, _ = model(batch.source, batch.target_in, batch.source_lens)
+    return masked_cross_entropy(scores, batch.target_out)
+
+
+def losses_and_gradients(model, batch):
+    """(loss, {name: gradient}) by the plain route and by the fast one."""
+    both = []
+    for route in (plain_loss, fast.loss):
+        model.zero_grad()
+        loss = route(model, batch)
+        loss.backward()
+        gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
+        both.append((loss.item(), gradients))
+    return both
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(["attention", "fixed"]),
+    bidirectional=st.booleans(),
+    enc_hiddens=st.sampled_from([None, 10]),
+    B=st.integers(1, 5),
+    S=st.integers(1, 7),
+    T=st.integers(1, 7),
+    seed=st.integers(0, 1000),
+)
+def test_loss_and_gradients_are_those_of_the_plain_route(
+    kind, bidirectional, enc_hiddens, B, S, T, seed
+):
+    torch.manual_seed(seed)
+    model = build_model(
+        kind, 11, 13, 3, 6, bidirectional=bidirectional, enc_hiddens=enc_hiddens
+    ).double()
+    batch = random_batch(seed, B, S, T)
+    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(model, batch)
+    assert fast_loss == pytest.approx(loss, abs=1e-12)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(
+            fast_gradients[name], gradient, atol=1e-12, rtol=1e-9, msg=name
+        )
+
+
+def test_a_large_vocabulary_is_taken_in_pieces_and_gives_the_same():
+    torch.manual_seed(0)
+    model = build_model("attention", 50, 2500, 8, 16, bidirectional=True)
+    batch = random_batch(0, B=70, S=9, T=12, V=50)  # more than 512 words
+    assert (batch.target_out != 0).sum() > 256
+    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(model, batch)
+    assert fast_loss == pytest.approx(loss, rel=1e-6)
+    for name, gradient in gradients.items():
+        scale = gradient.abs().max()
+        assert (fast_gradients[name] - gradient).abs().max() < 1e-5 * scale, name
+
+
+def gru_arguments():
+    torch.manual_seed(1)
+    T, N, B, H = 4, 2, 3, 5
+    shapes = [(T, N, B, 3 * H), (N, B, H), (N, 3 * H, H), (N, 3 * H)]
+    return [torch.randn(shape, dtype=torch.double) for shape in shapes]
+
+
+def attention_arguments():
+    torch.manual_seed(2)
+    T, B, S, H, D = 4, 3, 5, 2, 6
+    shapes = {
+        "gates": (T, B, 3 * H), "s": (B, H), "keys": (B, S, H), "values": (B, S, D),
+        "mask": (B, S), "W_c": (3 * H, D), "W_s": (4 * H, H), "b_s": (4 * H,),
+        "v": (H,),
+    }  # fmt: skip
+    arguments = {k: torch.randn(v, dtype=torch.double) for k, v in shapes.items()}
+    lens = torch.tensor([5, 1, 3])
+    arguments["mask"] = torch.zeros(B, S, dtype=torch.double).masked_fill(
+        torch.arange(S) >= lens[:, None], -torch.inf
+    )
+    return arguments
+
+
+def with_gradient(arguments, names=None):
+    for i, argument in enumerate(arguments):
+        if names is None or names[i] != "mask":
+            argument.requires_grad_()
+    return tuple(arguments)
+
+
+def check_gru():
+    return torch.autograd.gradcheck(
+        fast.GRUSteps.apply, with_gradient(gru_arguments()), raise_exception=False
+    )
+
+
+def check_attention():
+    arguments = attention_arguments()
+    return torch.autograd.gradcheck(
+        lambda *a: fast.AttentionSteps.apply(*a)[0],
+        with_gradient(list(arguments.values()), list(arguments)),
+        raise_exception=False,
+    )
+
+
+def test_the_backward_passes_are_right_to_finite_differences():
+    assert check_gru()
+    assert check_attention()
+
+
+@pytest.mark.parametrize("wrong", range(5))
+def test_a_wrong_slope_is_caught(monkeypatch, wrong):
+    """The check above can fail: any one of the five factors, scaled, fails it."""
+    right = fast.gru_slopes
+
+    def slopes(*arguments):
+        return [1.1 * x if i == wrong else x for i, x in enumerate(right(*arguments))]
+
+    monkeypatch.setattr(fast, "gru_slopes", slopes)
+    assert not check_gru()
+    assert not check_attention()
+
+
+def test_padding_gets_no_gradient_and_no_weight():
+    arguments = attention_arguments()
+    with_gradient(list(arguments.values()), list(arguments))
+    states, weights = fast.AttentionSteps.apply(*arguments.values())
+    states.pow(2).sum().backward()
+    padding = torch.isinf(arguments["mask"])  # (B, S)
+    assert padding.any()
+    assert (weights[:, padding] == 0).all()
+    assert (arguments["keys"].grad[padding] == 0).all()
+    assert (arguments["values"].grad[padding] == 0).all()
+    assert (arguments["values"].grad[~padding] != 0).all()
+
+
+def test_no_argument_is_changed():
+    for function, arguments in (
+        (fast.GRUSteps, gru_arguments()),
+        (fast.AttentionSteps, list(attention_arguments().values())),
+    ):
+        before = [argument.clone() for argument in arguments]
+        out = function.apply(*with_gradient(arguments[:1]), *arguments[1:])
+        (out if torch.is_tensor(out) else out[0]).sum().backward()
+        for argument, copy in zip(arguments, before, strict=True):
+            assert torch.equal(argument, copy)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_encoder_states_are_the_encoders(bidirectional):
+    torch.manual_seed(3)
+    model = build_model("attention", 11, 11, 3, 6, bidirectional=bidirectional)
+    batch = random_batch(3)
+    outputs, last = fast.encoder_states(model.encoder, batch.source, batch.source_lens)
+    expected, hidden_state = model.encoder(batch.source, batch.source_lens)
+    torch.testing.assert_close(outputs, expected)
+    torch.testing.assert_close(last, hidden_state[-1])
+    padding = torch.arange(outputs.shape[1]) >= batch.source_lens[:, None]
+    assert padding.any() and (outputs[padding] == 0).all()
+
+
+def test_the_weights_can_be_read_afterwards():
+    model = build_model("attention", 11, 11, 3, 6)
+    batch = random_batch(4)
+    plain_loss(model, batch)
+    expected = model.decoder.attention_weights
+    fast.loss(model, batch)
+    torch.testing.assert_close(model.decoder.attention_weights, expected)
+    assert not model.decoder.attention_weights.requires_grad
+
+
+class OwnDecoder(Seq2SeqAttentionDecoder):
+    """A learner's variation."""
+
+
+def test_it_knows_only_what_it_computes():
+    def model(**changes):
+        return build_model("attention", 11, 11, 3, 6, **changes)
+
+    assert fast.knows(model()) and fast.knows(model(bidirectional=True))
+    assert fast.knows(build_model("fixed", 11, 11, 3, 6))
+    assert not fast.knows(model(num_layers=2))
+    assert not fast.knows(model(dropout=0.1))
+    assert fast.knows(model(dropout=0.1).eval())
+    changed = model()
+    changed.decoder = OwnDecoder(11, 3, 6)
+    assert not fast.knows(changed)
+    changed = model()
+    changed.encoder.extra = torch.nn.Identity()  # a new part changes nothing ...
+    assert fast.knows(changed)
+    changed.encoder = torch.nn.Sequential(changed.encoder)  # ... another class does
+    assert not fast.knows(changed)
+
+
+def test_what_it_does_not_know_takes_the_plain_route():
+    torch.manual_seed(5)
+    model, batch = build_model("attention", 11, 11, 3, 6, num_layers=2), random_batch(5)
+    torch.testing.assert_close(batch_loss(model, batch), plain_loss(model, batch))
+
+
+def test_bad_input_is_refused_in_words():
+    model, batch = build_model("attention", 11, 11, 3, 6), random_batch(6)
+    with pytest.raises(ValueError, match="every target is padding"):
+        fast.loss(model, batch._replace(target_out=torch.zeros_like(batch.target_out)))
+    with pytest.raises(ValueError, match="the vocabulary has ids 0 to 10"):
+        fast.loss(model, batch._replace(target_in=batch.target_in + 11 - 4))
+    with pytest.raises(ValueError, match="every source length must lie"):
+        fast.loss(model, batch._replace(source_lens=batch.source_lens + 1))
