@@ -6,7 +6,7 @@ NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb)
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test mirror notebooks corpus model results clean
+.PHONY: help lab test mirror notebooks corpus model results bench bench-notebooks clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -15,7 +15,9 @@ help:
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
 	@echo "make model      train the small models that come with the course again"
-	@echo "make results    measure again what data/results stores"
+	@echo "make results    measure what data/results doesn't hold yet (all of it: two hours)"
+	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
+	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
@@ -49,6 +51,16 @@ model: .venv/.installed
 results: .venv/.installed
 	$(PY) data/results/bottleneck.py
 	$(PY) data/results/minute.py
+	$(PY) data/results/long_sentences.py
+	$(PY) data/results/choices.py
+	$(PY) data/results/score_speed.py
+	$(PY) data/results/rnnsearch.py
+
+bench: .venv/.installed
+	$(PY) benchmarks/run.py
+
+bench-notebooks: .venv/.installed
+	$(PY) benchmarks/notebooks.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -7,7 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.attention import AdditiveAttention, length_mask, masked_softmax
+from utils.attention import (
+    AdditiveAttention,
+    BilinearAttention,
+    DotProductAttention,
+    LocationAttention,
+    length_mask,
+    masked_softmax,
+)
 
 dims = st.integers(1, 5)
 
@@ -258,3 +265,164 @@ def test_shapes_that_do_not_fit_get_a_clear_error(call, message):
 def test_lengths_must_be_whole_numbers(lens):
     with pytest.raises((TypeError, AttributeError), match="whole numbers|shape"):
         masked_softmax(torch.randn(2, 3, 4), lens)
+
+
+# --- the scores that additive attention is compared with ------------------------
+
+
+def dot_by_loops(attention, query, keys, k):
+    return sum(query[d] * keys[k, d] for d in range(len(query)))
+
+
+def scaled_by_loops(attention, query, keys, k):
+    return dot_by_loops(attention, query, keys, k) / math.sqrt(len(query))
+
+
+def general_by_loops(attention, query, keys, k):
+    W = attention.W_k.weight  # (query_size, key_size)
+    return sum(
+        query[i] * W[i, j] * keys[k, j]
+        for i in range(W.shape[0])
+        for j in range(W.shape[1])
+    )
+
+
+def location_by_loops(attention, query, keys, k):
+    return sum(attention.W_q.weight[k, i] * query[i] for i in range(len(query)))
+
+
+OTHERS = {  # (key size, query size), how to make one, its score as a loop
+    "dot": ((3, 3), lambda: DotProductAttention(3, 3), dot_by_loops),
+    "scaled dot": (
+        (3, 3),
+        lambda: DotProductAttention(3, 3, scaled=True),
+        scaled_by_loops,
+    ),
+    "general": ((3, 2), lambda: BilinearAttention(3, 2), general_by_loops),
+    "location": ((3, 2), lambda: LocationAttention(3, 2, 7), location_by_loops),
+}
+
+
+def other(name, seed=0):
+    """One of the others in double precision, and the sizes of its keys and queries."""
+    torch.manual_seed(seed)
+    sizes, make, loops = OTHERS[name]
+    return make().double(), *sizes, loops
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@given(cases(), dims)
+@settings(max_examples=30, deadline=None)
+def test_other_scores_equal_the_loops(name, case, value_size):
+    X, lens = case
+    B, Q, K = X.shape
+    attention, key_size, query_size, loops = other(name)
+    queries = torch.randn(B, Q, query_size).double()
+    keys = torch.randn(B, K, key_size).double()
+    values = torch.randn(B, K, value_size).double()
+    scores = torch.zeros(B, Q, K).double()
+    with torch.no_grad():
+        for b in range(B):
+            for q in range(Q):
+                for k in range(K):
+                    scores[b, q, k] = loops(attention, queries[b, q], keys[b], k)
+        context = attention(queries, keys, values, lens)
+    weights = softmax_by_loops(scores, lens)
+    torch.testing.assert_close(attention.attention_weights, weights)
+    torch.testing.assert_close(context, weights @ values)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_scores_gradcheck(name):
+    attention, key_size, query_size, _ = other(name)
+    lens = torch.tensor([4, 2, 0])
+    inputs = [
+        torch.randn(3, n, d, dtype=torch.double, requires_grad=True)
+        for n, d in ((2, query_size), (4, key_size), (4, 6))
+    ]
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, lens), inputs)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_scores_with_padding(name):
+    """No weight, no gradient, and nothing changes when padding is added."""
+    attention, key_size, query_size, _ = other(name)
+    queries, lens = torch.randn(2, 1, query_size).double(), torch.tensor([4, 2])
+    keys = torch.randn(2, 4, key_size).double().requires_grad_()
+    context = attention(queries, keys, keys, lens)
+    assert (attention.attention_weights[1, :, 2:] == 0).all()
+    context.square().sum().backward()
+    assert (keys.grad[1, 2:] == 0).all() and keys.grad[0].abs().sum() > 0
+    longer = torch.cat((keys.detach(), torch.full((2, 3, key_size), 100.0)), dim=1)
+    torch.testing.assert_close(attention(queries, longer, longer, lens), context)
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "additive"])
+def test_projected_keys_and_keys_give_the_same(name):
+    if name == "additive":
+        attention, key_size, query_size = AdditiveAttention(3, 2, 5).double(), 3, 2
+    else:
+        attention, key_size, query_size, _ = other(name)
+    queries = torch.randn(2, 3, query_size).double()
+    keys, lens = torch.randn(2, 4, key_size).double(), torch.tensor([4, 1])
+    context = attention(queries, keys, keys, lens)
+    parts = attention.attend(queries, attention.project_keys(keys), keys, lens)
+    torch.testing.assert_close(parts, (context, attention.attention_weights))
+
+
+@pytest.mark.parametrize("name", ["dot", "scaled dot", "general"])
+def test_other_scores_read_the_keys(name):
+    attention, key_size, query_size, _ = other(name)
+    queries = torch.randn(1, 1, query_size).double()
+    keys = torch.randn(1, 4, key_size).double()
+    attention(queries, keys, keys)
+    before = attention.attention_weights
+    keys[0, 2] += 0.5
+    attention(queries, keys, keys)
+    assert not torch.allclose(attention.attention_weights, before, atol=1e-4)
+
+
+def test_location_attention_is_blind_to_the_keys():
+    attention, key_size, query_size, _ = other("location")
+    queries = torch.randn(2, 1, query_size).double()
+    weights = []
+    for _ in range(2):
+        keys = torch.randn(2, 4, key_size).double()
+        attention(queries, keys, keys)
+        weights.append(attention.attention_weights)
+    assert torch.equal(*weights)
+    assert not torch.allclose(weights[0][0], weights[0][1], atol=1e-4)  # query decides
+
+
+def test_scaling_keeps_scores_of_random_vectors_near_1():
+    torch.manual_seed(0)
+    queries, keys = torch.randn(20, 10, 400), torch.randn(20, 10, 400)
+    plain, scaled = (
+        DotProductAttention(400, 400, scaled=scaled).score(queries, keys).std().item()
+        for scaled in (False, True)
+    )
+    assert 18 < plain < 22 and 0.9 < scaled < 1.1
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: DotProductAttention(256, 512), "256 and 512.*BilinearAttention"),
+        (
+            lambda: LocationAttention(3, 2, 4)(
+                torch.randn(1, 1, 2), torch.randn(1, 5, 3), torch.randn(1, 5, 3)
+            ),
+            "knows 4 positions, but there are 5",
+        ),
+        (lambda: BilinearAttention(3, 2)(*(torch.randn(1, 1, 3),) * 3), "queries must"),
+        (
+            lambda: BilinearAttention(3, 2)(
+                torch.randn(1, 1, 2), torch.randn(1, 4, 2), torch.randn(1, 4, 2)
+            ),
+            "keys must",
+        ),
+    ],
+)
+def test_other_scores_answer_wrong_sizes_in_words(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -27,8 +27,11 @@ MAY_IMPORT = {
     "data": {"text"},
     "attention": set(),
     "seq2seq": {"attention"},
-    "training": {"text", "data", "seq2seq"},
+    "variants": {"attention", "seq2seq"},
+    "fast": {"text", "attention", "seq2seq"},
+    "training": {"text", "data", "seq2seq", "fast"},
     "decoding": {"text", "data", "seq2seq"},
+    "rnnsearch": {"attention", "seq2seq"},
     "metrics": set(),
     "plotting": set(),
     "d2l_bridge": set(),
@@ -38,8 +41,13 @@ MAY_IMPORT["checks"] = set(MAY_IMPORT)
 # What the course teaches: each of these is shown in exactly one notebook.
 # All public classes and functions of these modules, but for the plumbing and for the
 # checks of arguments (`check_...`), ...
-TAUGHT_MODULES = ("attention", "seq2seq")
-PLUMBING = {"utils.seq2seq.build_model"}
+TAUGHT_MODULES = ("attention", "seq2seq", "variants")
+PLUMBING = {
+    "utils.seq2seq.build_model",
+    "utils.variants.decoder_sizes",
+    "utils.variants.fed_size",
+    "utils.variants.resized_gru",
+}
 # ... and these.
 TAUGHT = {
     "utils.text.Vocab",
@@ -47,7 +55,21 @@ TAUGHT = {
     "utils.data.BatchLoader",
     "utils.training.masked_cross_entropy",
     "utils.training.train_step",
+    "utils.fast.gru_step",
+    "utils.fast.gru_slopes",
+    "utils.fast.gru_step_backward",
+    "utils.fast.attention_steps",
+    "utils.fast.attention_steps_backward",
     "utils.decoding.greedy_decode",
+    "utils.decoding.select_rows",
+    "utils.decoding.extend_beam",
+    "utils.decoding.beam_is_settled",
+    "utils.decoding.beam_search",
+    "utils.rnnsearch.FirstState",
+    "utils.rnnsearch.GatedUnit",
+    "utils.rnnsearch.DeepOutput",
+    "utils.rnnsearch.RNNsearchDecoder",
+    "utils.rnnsearch.initialise",
     "utils.metrics.links_from_weights",
     "utils.metrics.alignment_error_rate",
 }

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from utils.data import load_village
 from utils.training import load_checkpoint
@@ -35,7 +36,8 @@ def test_a_shipped_model_scores_what_it_says(target):
     assert saved.training is None  # small: no state of an optimiser
 
 
-def test_the_stored_results_come_from_the_script_as_it_is():
+def test_the_stored_results_come_from_the_script_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
     bottleneck = script(DATA / "results" / "bottleneck.py")
     stored = json.loads(bottleneck.PATH.read_text(encoding="utf-8"))
     assert stored["settings"] == bottleneck.SETTINGS
@@ -48,7 +50,8 @@ def test_the_stored_results_come_from_the_script_as_it_is():
         assert all(0 <= score <= 100 for score in run["bleu_by_length"])
 
 
-def test_the_minute_was_measured_by_the_script_as_it_is():
+def test_the_minute_was_measured_by_the_script_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
     minute = script(DATA / "results" / "minute.py")
     stored = json.loads(minute.PATH.read_text(encoding="utf-8"))
     assert stored["settings"] == minute.SETTINGS
@@ -56,3 +59,133 @@ def test_the_minute_was_measured_by_the_script_as_it_is():
         (run["kind"], run["direction"].removeprefix("en-"), run["num_epochs"])
         for run in stored["runs"]
     ] == minute.RUNS
+
+
+def test_the_choices_were_measured_by_the_script_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    choices = script(DATA / "results" / "choices.py")
+    stored = json.loads(choices.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == choices.SETTINGS
+    assert [run["run"] for run in stored["runs"]] == choices.RUNS
+    for run in stored["runs"][: len(choices.ARMS)]:  # one seed
+        arm = run["run"]["arm"]
+        changed = choices.ARMS[arm].get("changed", {})
+        direction = changed.get("direction", choices.SETTINGS["direction"])
+        vocabs = load_village(*direction.split("-")).vocabs()
+        model = choices.build(arm, vocabs)
+        assert run["parameters"] == sum(p.numel() for p in model.parameters())
+
+
+def test_erasing_finds_the_word_that_a_model_uses(monkeypatch):
+    """A model that reads one source position alone: only erasing that one hurts."""
+    monkeypatch.syspath_prepend(DATA / "results")
+    choices = script(DATA / "results" / "choices.py")
+    corpus = load_village("en", "fr")
+    pair = next(p for p in corpus["test"] if len(p.source) == 8)
+    model = choices.build("additive", corpus.vocabs()).eval()
+    with torch.no_grad():
+        for name, parameter in model.encoder.rnn.named_parameters():
+            if "hh" in name:  # each state sees its own word and no other:
+                parameter.zero_()
+            if "bias_hh" in name:  # z is 0
+                parameter[len(parameter) // 3 : 2 * len(parameter) // 3] = -100.0
+    model.decoder.attention.score = lambda queries, keys: torch.where(
+        torch.arange(keys.shape[1]) == 2, 50.0, 0.0
+    ).expand(*queries.shape[:2], -1)
+    model.decoder.bridge.forward = torch.zeros_like  # the first state knows no word
+    drops, weights = choices.erasure(pair, model, corpus.vocabs())
+    assert drops.shape == weights.shape == (len(pair.target), len(pair.source))
+    assert (weights.argmax(-1) == 2).all()
+    others = [j for j in range(len(pair.source)) if j != 2]
+    assert drops[:, 2].abs().min() > 1e-6 and drops[:, others].abs().max() < 1e-6
+
+
+def test_rank_correlation_knows_the_extremes(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    choices = script(DATA / "results" / "choices.py")
+    rows = torch.tensor([[1.0, 2.0, 9.0], [9.0, 2.0, 1.0], [2.0, 1.0, 9.0]])
+    same = choices.rank_correlation(rows[:1].expand(3, -1), rows)
+    assert same.tolist() == [1.0, -1.0, 0.5]
+
+
+def test_the_speed_of_scores_was_measured_by_the_script_as_it_is():
+    speed = script(DATA / "results" / "score_speed.py")
+    stored = json.loads(speed.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == speed.SETTINGS
+    assert [(row["S"], row["H"]) for row in stored["steps"]] == speed.GRID
+    lengths = [row["S"] for row in stored["decoding"]]
+    assert lengths == speed.SETTINGS["decoding"]["lengths"]
+    for row in stored["steps"] + stored["decoding"]:
+        for median, fastest, slowest in row["microseconds"].values():
+            assert 0 < fastest <= median <= slowest
+
+
+def test_the_parts_of_rnnsearch_were_measured_by_the_script_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    parts = script(DATA / "results" / "rnnsearch.py")
+    stored = json.loads(parts.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == parts.SETTINGS
+    assert [run["run"] for run in stored["runs"]] == parts.RUNS
+    vocabs = load_village("en", "fr").vocabs()
+    tries = [
+        (beam_size, penalty)
+        for penalty in parts.SETTINGS["length_penalties"]
+        for beam_size in parts.SETTINGS["beam_sizes"]
+    ]
+    for run in stored["runs"]:
+        if run["run"]["seed"] == 0:
+            model = parts.build(run["run"]["arm"], vocabs)
+            assert run["parameters"] == sum(p.numel() for p in model.parameters())
+        rows = run.get("beams", [])
+        assert [(r["beam_size"], r["length_penalty"]) for r in rows] == (
+            tries if run["run"]["arm"] in (parts.WHOLE, parts.BRIEF) else []
+        )
+        for row in rows:
+            shares = row["same_words"] + row["above"] + row["below"]
+            assert shares == pytest.approx(1, abs=0.002)
+            if row["beam_size"] == 1:  # greedy; a batch of other sentences, another cap
+                assert row["same_words"] == 1
+                assert row["bleu"] == pytest.approx(run["bleu"], abs=0.1)
+
+
+def test_long_sentences_were_measured_by_the_script_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    long = script(DATA / "results" / "long_sentences.py")
+    stored = json.loads(long.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == json.loads(json.dumps(long.SETTINGS))
+    assert [run["run"] for run in stored["runs"]] == long.RUNS
+    for run in stored["runs"]:
+        steps = 740 * long.ARMS[run["run"]["arm"]].get("times", 1)
+        assert run["steps"] == steps  # the same in all arms but one
+        assert all(len(run[f]) == len(long.BUCKETS) for f in ("bleu", "ended", "aer"))
+
+
+def test_training_pairs_are_cut_by_length_and_number(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    long = script(DATA / "results" / "long_sentences.py")
+    train = load_village("en", "fr")["train"]
+    for name, count in long.SETTINGS["pairs"].items():
+        pairs = long.pairs_up_to(train, int(name), count)
+        assert len(pairs) == count
+        assert max(len(pair.source) for pair in pairs) == int(name)
+    with pytest.raises(ValueError, match="only 3 pairs have at most 30"):
+        long.pairs_up_to(train[:3], 30, 4)
+
+
+def test_a_reversed_source_keeps_its_target(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    long = script(DATA / "results" / "long_sentences.py")
+    pair = load_village("en", "fr")["train"][0]
+    (turned,) = long.reverse_sources([pair])
+    assert turned.source == tuple(reversed(pair.source)) != pair.source
+    assert turned.target == pair.target and turned.alignment is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "share"),
+    [("a b c d e", 0), ("a b c d a b c d", 1 / 5), ("a a a a a a", 2 / 3), ("a b", 0)],
+)
+def test_repeats_counts_what_stood_before(monkeypatch, sentence, share):
+    monkeypatch.syspath_prepend(DATA / "results")
+    long = script(DATA / "results" / "long_sentences.py")
+    assert long.repeats([sentence.split()]) == pytest.approx(share)

@@ -32,45 +32,125 @@ def masked_softmax(X, valid_lens=None):
     check_scores(X, valid_lens)
     if valid_lens is None:
         return F.softmax(X, dim=-1)
-    real = length_mask(valid_lens, X.shape[-1])  # (B, K) or (B, Q, K)
+    padding = ~length_mask(valid_lens, X.shape[-1])  # (B, K) or (B, Q, K)
     if valid_lens.dim() == 1:
-        real = real.unsqueeze(1)  # (B, 1, K): the same for every query
-    # -inf takes a position out of the sum. A row of nothing but -inf would be
-    # 0/0, so a row without a real key gets zeros here, and weight 0 below.
-    filler = torch.where(real.any(-1, keepdim=True), -torch.inf, 0.0).to(X.dtype)
-    weights = F.softmax(torch.where(real, X, filler), dim=-1)
-    return weights.masked_fill(~real, 0.0)
+        padding = padding.unsqueeze(1)  # (B, 1, K): the same for every query
+    scores = X.masked_fill(padding, -torch.inf)  # takes a position out of the sum
+    if valid_lens.all():
+        return F.softmax(scores, dim=-1)
+    # A row of nothing but -inf would be 0/0: it gets zeros here, and weight 0 below.
+    empty = padding.all(dim=-1, keepdim=True)
+    return F.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
 
 
-class AdditiveAttention(nn.Module):
-    """Additive attention (Bahdanau et al., 2015, section 3.1 and A.1.2).
+class Attention(nn.Module):
+    """Scores -> weights -> context: what all kinds of attention share.
 
-    e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with W_q = W_a, W_k = U_a, w_v = v_a.
-    Keys and queries may differ in size. `attention_weights`: those of the last call.
+    A kind says what is projected once a sentence, and how a query and a projected key
+    make a score. `attention_weights`: those of the last call.
     """
 
-    def __init__(self, key_size, query_size, num_hiddens, dropout=0.0):
+    def __init__(self, key_size, query_size, dropout=0.0):
         super().__init__()
-        self.W_k = nn.Linear(key_size, num_hiddens, bias=False)
-        self.W_q = nn.Linear(query_size, num_hiddens, bias=False)
-        self.w_v = nn.Linear(num_hiddens, 1, bias=False)
+        self.key_size, self.query_size = key_size, query_size
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries, keys, values, valid_lens=None):
         """(B, Q, query_size), (B, K, key_size), (B, K, D) -> context (B, Q, D)."""
         check_attention(self, queries, keys, values)
-        projected_keys = self.W_k(keys)  # (B, K, H)
         context, self.attention_weights = self.attend(
-            queries, projected_keys, values, valid_lens
+            queries, self.project_keys(keys), values, valid_lens
         )
         return context
 
     def attend(self, queries, projected_keys, values, valid_lens=None):
         """The same with projected keys -> context (B, Q, D), weights (B, Q, K)."""
-        sums = self.W_q(queries).unsqueeze(2) + projected_keys.unsqueeze(1)
-        scores = self.w_v(torch.tanh(sums)).squeeze(-1)  # (B, Q, K, H) -> (B, Q, K)
-        weights = masked_softmax(scores, valid_lens)
+        weights = masked_softmax(self.score(queries, projected_keys), valid_lens)
         return torch.bmm(self.dropout(weights), values), weights
+
+
+class AdditiveAttention(Attention):
+    """Additive attention (Bahdanau et al., 2015, section 3.1 and A.1.2).
+
+    e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with W_q = W_a, W_k = U_a, w_v = v_a.
+    Keys and queries may differ in size.
+    """
+
+    def __init__(self, key_size, query_size, num_hiddens, dropout=0.0):
+        super().__init__(key_size, query_size, dropout)
+        self.W_k = nn.Linear(key_size, num_hiddens, bias=False)
+        self.W_q = nn.Linear(query_size, num_hiddens, bias=False)
+        self.w_v = nn.Linear(num_hiddens, 1, bias=False)
+
+    def project_keys(self, keys):
+        """U_a h_j: (B, K, key_size) -> (B, K, H). Once a sentence is enough."""
+        return self.W_k(keys)
+
+    def score(self, queries, projected_keys):
+        """(B, Q, query_size), (B, K, H) -> scores (B, Q, K)."""
+        sums = self.W_q(queries).unsqueeze(2) + projected_keys.unsqueeze(1)
+        return self.w_v(torch.tanh(sums)).squeeze(-1)  # (B, Q, K, H) -> (B, Q, K)
+
+
+class DotProductAttention(Attention):
+    """s^T h, the score "dot" of Luong et al. (2015, section 3.1), for equal sizes.
+
+    scaled: divided by the size's square root (Vaswani et al., 2017, section 3.2.1).
+    Raises ValueError for sizes that differ.
+    """
+
+    def __init__(self, key_size, query_size, scaled=False, dropout=0.0):
+        check_equal_sizes(key_size, query_size)
+        super().__init__(key_size, query_size, dropout)
+        self.scale = query_size**-0.5 if scaled else 1.0
+
+    def project_keys(self, keys):
+        """The keys as they are."""
+        return keys
+
+    def score(self, queries, projected_keys):
+        """(B, Q, H), (B, K, H) -> scores (B, Q, K)."""
+        return torch.bmm(queries * self.scale, projected_keys.transpose(1, 2))
+
+
+class BilinearAttention(Attention):
+    """s^T W_a h, the score "general" of Luong et al. (2015, section 3.1).
+
+    W_k = W_a takes a key to the query's size: the sizes may differ.
+    """
+
+    def __init__(self, key_size, query_size, dropout=0.0):
+        super().__init__(key_size, query_size, dropout)
+        self.W_k = nn.Linear(key_size, query_size, bias=False)
+
+    def project_keys(self, keys):
+        """W_a h_j: (B, K, key_size) -> (B, K, query_size)."""
+        return self.W_k(keys)
+
+    def score(self, queries, projected_keys):
+        """(B, Q, query_size), (B, K, query_size) -> scores (B, Q, K)."""
+        return torch.bmm(queries, projected_keys.transpose(1, 2))
+
+
+class LocationAttention(Attention):
+    """W_a s: a score for each position, blind to what stands there.
+
+    "location" of Luong et al. (2015, section 3.1, equation 8). It knows num_positions
+    positions; ValueError if a sentence has more.
+    """
+
+    def __init__(self, key_size, query_size, num_positions, dropout=0.0):
+        super().__init__(key_size, query_size, dropout)
+        self.W_q = nn.Linear(query_size, num_positions, bias=False)
+
+    def project_keys(self, keys):
+        """The keys as they are: their number is all that is used."""
+        check_positions(keys.shape[1], self.W_q.out_features)
+        return keys
+
+    def score(self, queries, projected_keys):
+        """(B, Q, query_size), (B, K, key_size) -> scores (B, Q, K)."""
+        return self.W_q(queries)[..., : projected_keys.shape[1]]
 
 
 def check_lengths(valid_lens, num_positions):
@@ -82,7 +162,8 @@ def check_lengths(valid_lens, num_positions):
         )
     if valid_lens.numel() == 0:
         return
-    low, high = (value.item() for value in torch.aminmax(valid_lens))
+    lengths = valid_lens.flatten().tolist()
+    low, high = min(lengths), max(lengths)
     if low < 0 or high > num_positions:
         raise ValueError(
             f"valid_lens must lie between 0 and {num_positions}, the number of "
@@ -111,8 +192,8 @@ def check_scores(X, valid_lens):
 def check_attention(attention, queries, keys, values):
     """ValueError, in words, unless queries, keys and values fit the attention."""
     for name, tensor, size in (
-        ("queries", queries, attention.W_q.in_features),
-        ("keys", keys, attention.W_k.in_features),
+        ("queries", queries, attention.query_size),
+        ("keys", keys, attention.key_size),
         ("values", values, None),
     ):
         if tensor.dim() != 3 or (size is not None and tensor.shape[2] != size):
@@ -125,4 +206,22 @@ def check_attention(attention, queries, keys, values):
             "queries, keys and values must agree: one batch size, a value for each "
             f"key; got {tuple(queries.shape)}, {tuple(keys.shape)} and "
             f"{tuple(values.shape)}"
+        )
+
+
+def check_equal_sizes(key_size, query_size):
+    """ValueError, in words, unless the sizes are equal."""
+    if key_size != query_size:
+        raise ValueError(
+            f"a dot product needs keys and queries of one size, got {key_size} and "
+            f"{query_size}: BilinearAttention and AdditiveAttention take any sizes"
+        )
+
+
+def check_positions(num_keys, num_positions):
+    """ValueError, in words, if there are more keys than positions."""
+    if num_keys > num_positions:
+        raise ValueError(
+            f"this location attention knows {num_positions} positions, but there are "
+            f"{num_keys} keys: make it with a larger num_positions"
         )

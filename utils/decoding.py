@@ -18,24 +18,132 @@ def greedy_decode(model, source, source_lens, max_steps=None):
     """The most probable word at each step, until every sentence has ended.
 
     source (B, S) ids, source_lens (B,) -> ids (B, T), PAD after each <eos>, and the
-    weights (B, T, S), or None for a decoder without attention. max_steps: the cap on
-    T, 2S + 10 when None; a sentence cut by it has no <eos>.
+    weights (B, T, S), 0 after it, or None for a decoder without attention. max_steps:
+    the cap on T, 2S + 10 when None; a sentence cut by it has no <eos>.
     """
     model.eval()
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
-    word = torch.full((len(source), 1), BOS_ID, dtype=torch.long)
-    ended = torch.zeros(len(source), 1, dtype=torch.bool)
+    rows = torch.arange(len(source))  # the sentences that haven't ended
+    word = torch.full((len(source), 1), BOS_ID)
     ids, weights = [], []
     for _ in range(max_steps or 2 * source.shape[1] + 10):
-        scores, state = model.decoder(word, state)  # one step: (B, 1, V)
-        word = scores.argmax(dim=-1)  # (B, 1)
-        ids.append(word.masked_fill(ended, PAD_ID))
-        weights.append(getattr(model.decoder, "attention_weights", None))
-        ended |= word == EOS_ID
-        if ended.all():
+        scores, state = model.decoder(word, state)  # one step: (rows, 1, V)
+        word = scores.argmax(dim=-1)  # (rows, 1)
+        step = torch.full((len(source),), PAD_ID)
+        ids.append(step.index_copy(0, rows, word[:, 0]))
+        seen = getattr(model.decoder, "attention_weights", None)  # (rows, 1, S)
+        if seen is not None:
+            step = seen.new_zeros(source.shape)
+            weights.append(step.index_copy(0, rows, seen[:, 0]))
+        going = (word[:, 0] != EOS_ID).nonzero()[:, 0]
+        if len(going) == 0:
             break
-    has_weights = weights[0] is not None
-    return torch.cat(ids, 1), torch.cat(weights, 1) if has_weights else None
+        if len(going) < len(rows):  # what has ended costs nothing from here on
+            rows, word, state = rows[going], word[going], select_rows(state, going)
+    return torch.stack(ids, 1), torch.stack(weights, 1) if weights else None
+
+
+class Beam(NamedTuple):
+    """`beam_size` hypotheses a sentence, side by side: N = B * beam_size rows."""
+
+    ids: torch.Tensor  # (N, 1 + t): <bos>, then t words; PAD after <eos>
+    log_probs: torch.Tensor  # (N,): the sum over the words, in nats
+    lengths: torch.Tensor  # (N,): the number of words, <eos> included
+    ended: torch.Tensor  # (N,): whether <eos> was written
+    weights: torch.Tensor | None  # (N, t, S); None without attention
+
+
+def select_rows(state, rows):
+    """Rows of a decoder's state, or of a Beam, by number; a row may come twice.
+
+    A state is a NamedTuple of tensors. The batch is axis 0 of each, but axis 1 of
+    `hidden_state`, (L, B, H), as in PyTorch's recurrent layers. None stays None.
+    """
+    chosen = {
+        name: tensor.index_select(1 if name == "hidden_state" else 0, rows)
+        for name, tensor in state._asdict().items()
+        if tensor is not None
+    }
+    return state._replace(**chosen)
+
+
+def extend_beam(beam, steps, weights, beam_size, length_penalty=0.0):
+    """The best continuations by one word -> the new Beam, the rows they come from.
+
+    steps: log-probabilities of the next word (N, V); weights (N, 1, S) or None. Ranked
+    by log_probs / lengths ** length_penalty, the best first. A hypothesis that has
+    ended competes as it is: PAD continues it, at no cost.
+    """
+    N, V = steps.shape
+    only_pad = torch.full((V,), -torch.inf, dtype=steps.dtype)
+    only_pad[PAD_ID] = 0.0
+    steps = torch.where(beam.ended.unsqueeze(1), only_pad, steps)
+    log_probs = beam.log_probs.unsqueeze(1) + steps  # (N, V): every continuation
+    lengths = beam.lengths + ~beam.ended
+    scores = log_probs / lengths.unsqueeze(1) ** length_penalty
+    best = scores.view(-1, beam_size * V).topk(beam_size).indices  # (B, beam_size)
+    first_rows = torch.arange(0, N, beam_size).unsqueeze(1)
+    rows, words = (first_rows + best // V).flatten(), best.flatten() % V
+    ids = torch.cat((beam.ids[rows], words.unsqueeze(1)), dim=1)
+    ended = beam.ended[rows] | (words == EOS_ID)
+    if weights is not None:
+        seen = [] if beam.weights is None else [beam.weights]
+        weights = torch.cat([*seen, weights], dim=1)[rows]
+    return Beam(ids, log_probs[rows, words], lengths[rows], ended, weights), rows
+
+
+def beam_is_settled(beam, beam_size, max_steps, length_penalty=0.0):
+    """True when no hypothesis can overtake the best one of its sentence any more.
+
+    A log-probability only falls, and a length ends at max_steps: that bounds the score.
+    """
+    scores = beam.log_probs / beam.lengths**length_penalty
+    bounds = beam.log_probs / max_steps**length_penalty
+    bounds = bounds.masked_fill(beam.ended, -torch.inf).view(-1, beam_size)
+    best = slice(None, None, beam_size)  # the first of each sentence
+    return bool((beam.ended[best] & (bounds.amax(dim=1) <= scores[best])).all())
+
+
+@torch.no_grad()
+def beam_search(model, source, source_lens, beam_size, max_steps=None,
+                length_penalty=0.0):
+    """The best translation found when `beam_size` hypotheses are followed at a time.
+
+    source (B, S), source_lens (B,) and max_steps as for `greedy_decode` -> ids (B, T),
+    log-probabilities (B,), weights (B, T, S) or None. The best has the highest
+    log-probability / length ** length_penalty; its length counts <eos>. 0 ranks by
+    log-probability, 1 by its mean over the words. A hypothesis that the cap cuts
+    competes as it is. Raises ValueError for numbers out of range.
+    """
+    max_steps = 2 * source.shape[1] + 10 if max_steps is None else max_steps
+    check_search(beam_size, max_steps, length_penalty)
+    model.eval()
+    state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
+    rows = torch.arange(len(source)).repeat_interleave(beam_size)  # N = B * beam_size
+    first = rows.diff(prepend=rows.new_tensor([-1])) > 0  # of N equal ones, one counts
+    log_probs = torch.where(first, 0.0, -torch.inf).double()
+    beam = Beam(torch.full((len(rows), 1), BOS_ID), log_probs, 0 * rows, rows < 0, None)
+    while beam.ids.shape[1] <= max_steps:
+        scores, state = model.decoder(beam.ids[:, -1:], select_rows(state, rows))
+        steps = scores.squeeze(1).double().log_softmax(dim=-1)
+        weights = getattr(model.decoder, "attention_weights", None)
+        beam, rows = extend_beam(beam, steps, weights, beam_size, length_penalty)
+        if beam_is_settled(beam, beam_size, max_steps, length_penalty):
+            break
+    best = select_rows(beam, torch.arange(0, len(rows), beam_size))
+    return best.ids[:, 1:], best.log_probs, best.weights
+
+
+def check_search(beam_size, max_steps, length_penalty):
+    """ValueError, in words, unless a search can be run with these numbers."""
+    for name, value in (("beam_size", beam_size), ("max_steps", max_steps)):
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+    if not 0 <= length_penalty < float("inf"):
+        raise ValueError(
+            f"length_penalty must be at least 0 and finite, got {length_penalty!r}: "
+            "0 ranks by log-probability, 1 by its mean over the words"
+        )
 
 
 class Translation(NamedTuple):
@@ -53,9 +161,18 @@ class Translation(NamedTuple):
         return [token for token in self.tokens if token != EOS]
 
 
-def translate(model, sentence, src_vocab, tgt_vocab, max_steps=None):
+def translate(
+    model,
+    sentence,
+    src_vocab,
+    tgt_vocab,
+    max_steps=None,
+    beam_size=1,
+    length_penalty=0.0,
+):
     """Translate a sentence (str) -> Translation, with the weights for a heatmap.
 
+    beam_size: 1 for greedy decoding, more for `beam_search` with this length_penalty.
     A word that isn't in the vocabulary is read as <unk> and listed in `unknown`.
     Raises TypeError when it isn't a str; ValueError when it has no word, or more
     than MAX_SOURCE of them.
@@ -67,13 +184,26 @@ def translate(model, sentence, src_vocab, tgt_vocab, max_steps=None):
     words = tokenize(sentence, src_vocab.lang, words=src_vocab)
     if not words:
         raise ValueError("there is nothing to translate: the sentence has no word")
-    return translate_tokens(model, [words], src_vocab, tgt_vocab, max_steps=max_steps)[
-        0
-    ]
+    return translate_tokens(
+        model,
+        [words],
+        src_vocab,
+        tgt_vocab,
+        max_steps=max_steps,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+    )[0]
 
 
 def translate_tokens(
-    model, sentences, src_vocab, tgt_vocab, batch_size=128, max_steps=None
+    model,
+    sentences,
+    src_vocab,
+    tgt_vocab,
+    batch_size=256,
+    max_steps=None,
+    beam_size=1,
+    length_penalty=0.0,
 ):
     """Translate many sentences, given as lists of words -> list of Translation.
 
@@ -90,7 +220,12 @@ def translate_tokens(
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
         source, source_lens = encode_sources([sentences[i] for i in chosen], src_vocab)
-        ids, weights = greedy_decode(model, source, source_lens, max_steps)
+        if beam_size == 1:
+            ids, weights = greedy_decode(model, source, source_lens, max_steps)
+        else:
+            ids, _, weights = beam_search(
+                model, source, source_lens, beam_size, max_steps, length_penalty
+            )
         for row, i in enumerate(chosen):
             results[i] = _translation(
                 sentences[i],

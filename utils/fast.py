@@ -145,7 +145,7 @@ def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v):
 def attention_steps_backward(
     d_states, gates, from_state, states, contexts, weights, keys, values, W_c, W_s, v
 ):
-    """All steps backward. tanh is computed again: storing (T, B, S, H) costs more."""
+    """All steps backward. tanh is computed again, not stored as (T, B, S, H)."""
     H = keys.shape[2]
     slopes = gru_slopes(gates, from_state[..., H:], states[:-1])
     d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(from_state)

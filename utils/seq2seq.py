@@ -151,11 +151,14 @@ class Seq2SeqAttentionDecoder(AttentionDecoder):
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
-        return AttentionState(outputs, self.attention.W_k(outputs),
+        return AttentionState(outputs, self.attention.project_keys(outputs),
                               self.bridge(hidden_state), enc_valid_lens)
 
+    def query(self, hidden_state):
+        return hidden_state[-1].unsqueeze(1)  # the top layer's: (B, 1, H)
+
     def step(self, x, state):
-        query = state.hidden_state[-1].unsqueeze(1)  # s_{i-1}, top layer: (B, 1, H)
+        query = self.query(state.hidden_state)  # s_{i-1}: (B, 1, H)
         context, weights = self.attention.attend(
             query, state.projected_keys, state.enc_outputs, state.enc_valid_lens)
         inputs = torch.cat((context, x), dim=-1)  # (B, 1, enc_hiddens + E)

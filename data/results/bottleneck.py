@@ -5,16 +5,14 @@ Notebook 01 reads what this writes, `bottleneck.json`. About ten minutes.
 
 import json
 import platform
-import sys
 from pathlib import Path
 
 import torch
+from runs import train, translations
 
-from utils.data import BatchLoader, load_village
-from utils.decoding import translate_tokens
+from utils.data import load_village
 from utils.metrics import bleu, quality_by_length
 from utils.seq2seq import build_model
-from utils.training import Trainer
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 SIZES, SEEDS = (32, 128, 256), (0, 1)
@@ -27,13 +25,13 @@ def run(corpus, num_hiddens, seed):
     vocabs = corpus.vocabs()
     torch.manual_seed(seed)
     model = build_model("fixed", *map(len, vocabs), SETTINGS["embed_size"], num_hiddens)
-    loader = BatchLoader(corpus["train"], *vocabs, SETTINGS["batch_size"], seed)
-    trainer = Trainer(model, loader, SETTINGS["num_epochs"], lr=SETTINGS["lr"])
-    trainer.fit(progress=sys.stderr.isatty())
-    sources = [list(pair.source) for pair in corpus["test"]]
+    trainer = train(
+        model, corpus["train"], vocabs, seed, SETTINGS["num_epochs"],
+        SETTINGS["batch_size"], SETTINGS["lr"],
+    )  # fmt: skip
+    hypotheses = translations(model, corpus["test"], vocabs)
     references = [list(pair.target) for pair in corpus["test"]]
-    hypotheses = [r.words for r in translate_tokens(model, sources, *vocabs)]
-    lengths = [len(source) for source in sources]
+    lengths = [len(pair.source) for pair in corpus["test"]]
     buckets = quality_by_length(lengths, hypotheses, references, BUCKETS)
     return {
         "num_hiddens": num_hiddens, "seed": seed,

@@ -6,16 +6,14 @@ the number of epochs is what fits into about 60 seconds on two cores.
 
 import json
 import platform
-import sys
 from pathlib import Path
 
 import torch
+from runs import train, translations
 
-from utils.data import BatchLoader, load_village
-from utils.decoding import translate_tokens
+from utils.data import load_village
 from utils.metrics import bleu, quality_by_length
 from utils.seq2seq import build_model
-from utils.training import Trainer
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 SETTINGS = {
@@ -35,15 +33,13 @@ def run(kind, target, num_epochs):
         kind, *map(len, vocabs), SETTINGS["embed_size"], SETTINGS["num_hiddens"],
         bidirectional=SETTINGS["bidirectional"],
     )  # fmt: skip
-    loader = BatchLoader(
-        corpus["train"], *vocabs, SETTINGS["batch_size"], SETTINGS["seed"]
-    )
-    trainer = Trainer(model, loader, num_epochs, lr=SETTINGS["lr"])
-    trainer.fit(progress=sys.stderr.isatty())
-    sources = [list(pair.source) for pair in corpus["test"]]
+    trainer = train(
+        model, corpus["train"], vocabs, SETTINGS["seed"], num_epochs,
+        SETTINGS["batch_size"], SETTINGS["lr"],
+    )  # fmt: skip
+    hypotheses = translations(model, corpus["test"], vocabs)
     references = [list(pair.target) for pair in corpus["test"]]
-    hypotheses = [r.words for r in translate_tokens(model, sources, *vocabs)]
-    lengths = [len(source) for source in sources]
+    lengths = [len(pair.source) for pair in corpus["test"]]
     buckets = quality_by_length(lengths, hypotheses, references, BUCKETS)
     return {
         "kind": kind, "direction": f"en-{target}", "num_epochs": num_epochs,

@@ -1,0 +1,263 @@
+"""What the commands write: tables, figures, and the README between fixed words."""
+
+import json
+import statistics
+from pathlib import Path
+
+import numpy as np
+from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+from utils.plotting import plot_curves
+
+FOLDER = Path(__file__).resolve().parent
+DEFAULT_BATCH = 64
+CORE = tuple(f"{number:02d}" for number in range(7))  # notebooks 00 to 06
+CORE_MINUTES = 5
+
+OPENING = """\
+# Benchmarks
+
+How fast the course's code is, and how much memory it takes. `make bench` and
+`make bench-notebooks` write this page; the figures below are theirs, none by hand.
+
+Each figure is a ratio within one run. The two sides take turns, at least 7 times each,
+and the table gives the median of these pairs with the lowest and the highest. Before
+anything is timed, both sides are checked to do the same work: same weights copied
+across, same outputs and gradients to rounding. Seconds differ from machine to machine,
+ratios less so.
+"""
+STEPS = """\
+Where no sizes are named, a step has V 4000, E 128, H 256, B 64. It is: gradients to
+zero, forward, masked loss, backward, clipping, Adam. Our side is
+`utils.training.train_step` with the Trainer's optimizer. The other is d2l 0.17.0's
+encoder and `AdditiveAttention` in the book's decoder, trained with the book's loss,
+clipping and optimizer. d2l computes every position of a padded batch; the rows without
+padding show what is left of the ratio when there is none to leave out. d2l's encoder
+reads the padding too, so on padded batches outputs are compared from the state of the
+last word, which is where ours starts. The book's loss is a mean a sentence and ours a
+mean a word; one is the other times a known number, and that is checked.
+
+The limit is the time of the matrix products of a step alone, in buffers made
+beforehand, in the best order we know: if all else cost nothing, a step would take that
+long. It does not count the scores' matrix-vector products; rows of their own do.
+
+For the epoch, each side makes its own batches: ours of similar lengths, d2l's all
+padded to the longest sentence. In each pair both sides go on through the next seventh
+of their epoch. For decoding, our side translates all sentences in each pair and d2l's
+every seventh, so d2l goes once through all; its encoder gets the words alone, without
+the padding that `predict_seq2seq` adds, so that both sides give the same translations.
+The model is the one that our side of the epoch has trained.
+"""
+GROWTH = """\
+## How a step grows with the length
+
+![Seconds of the attention part of a training step and of a step with a fixed context, \
+by length, both axes logarithmic](growth.png)
+
+The attention part is what a step takes with attention beyond what it takes with a
+fixed context, everything else equal. An exponent of 1 would say that time grows as S·T,
+or as S + T.
+"""
+BATCHES = """\
+## Batch sizes and threads
+
+![Target words a second by batch size, with one thread and with two](batches.png)
+
+The course's usual model (E 64, H 128, encoder in both directions, V 400) on sentences
+of 15 words without padding.
+"""
+NOTEBOOKS = """\
+## The notebooks
+
+Each is executed alone, from a clean kernel. Memory is the kernel's largest. A cell over
+10 seconds is named under the table.
+"""
+
+
+def formatted(value, unit):
+    """A number as the table shows it."""
+    if unit in ("of the limit", "exponent", "s"):
+        return f"{value:.2f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def summary(row):
+    """median, lowest, highest of a row, and "met", "missed" or "" without a target."""
+    values = row["values"]
+    middle = statistics.median(values)
+    verdict = ""
+    if row["target"] is not None:
+        reached = (
+            middle <= row["target"] if row["at_most"] else middle >= row["target"]
+        )  # fmt: skip
+        verdict = "met" if reached else "missed"
+    return middle, min(values), max(values), verdict
+
+
+def table_line(row):
+    """One line of the Markdown table."""
+    unit, target = row["unit"], row["target"]
+    goal = ""
+    if target is not None:
+        goal = f"{'≤' if row['at_most'] else '≥'} {target:g}{_tail(unit)}"
+    if not row["values"]:
+        figure, pairs, verdict = "not measured", "0", ""
+    else:
+        middle, low, high, verdict = summary(row)
+        figures = [formatted(value, unit) for value in (middle, low, high)]
+        figure = f"**{figures[0]}{_tail(unit)}** ({figures[1]} to {figures[2]})"
+        pairs = str(len(row["values"]))
+    cells = [row["what"], row["against"], goal, figure, pairs, verdict, row["note"]]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _tail(unit):
+    return unit if unit == "×" else f" {unit}"
+
+
+def table(rows):
+    """All rows as a Markdown table."""
+    figure = "median (lowest to highest)"
+    head = ["what", "against", "target", figure, "pairs", "verdict", "in full"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return "\n".join(lines + [table_line(row) for row in rows]) + "\n"
+
+
+def machine_line(machine):
+    """The machine in one sentence."""
+    return (
+        f"Measured on: {machine['processor']} ({machine['instructions']}), "
+        f"{machine['cores']} cores, {machine['threads']} threads, {machine['system']}; "
+        f"Python {machine['python']}, torch {machine['torch']}, d2l {machine['d2l']}.\n"
+    )
+
+
+def batch_size_text(measured):
+    """What the batch sizes say about the default of 64."""
+    sizes = measured["batch_sizes"]
+    lines = []
+    for threads, runs in measured["tokens_a_second"].items():
+        speeds = np.median(np.asarray(runs), axis=0)
+        best = int(speeds.argmax())
+        text = (
+            f"- {threads} thread{'s' if int(threads) > 1 else ''}: the most words a "
+            f"second with batches of {sizes[best]}, {speeds[best]:,.0f}"
+        )
+        if DEFAULT_BATCH in sizes:
+            share = speeds[sizes.index(DEFAULT_BATCH)] / speeds[best]
+            text += f"; the default of {DEFAULT_BATCH} reaches {share:.0%} of it"
+        enough = sizes[int((speeds >= 0.8 * speeds[best]).argmax())]  # the first
+        lines.append(f"{text}; {enough} is the smallest to reach 80%.")
+    return (
+        "\n".join(lines) + "\n\nSpeed alone does not choose a batch size: larger "
+        "batches give fewer updates in an epoch.\n"
+    )
+
+
+def notebooks_text(measured):
+    """The notebooks' table, the slow cells by name, and the core's total."""
+    head = ["notebook", "seconds", "memory, MB", "slowest cell, seconds"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    slow = []
+    for book in measured["notebooks"]:
+        peak = "" if book["megabytes"] is None else f"{book['megabytes']:.0f}"
+        cells = sorted(book["cells"], key=lambda cell: -cell["seconds"])
+        slowest = f"{cells[0]['seconds']:.1f}" if cells else ""
+        lines.append(f"| {book['name']} | {book['seconds']:.1f} | {peak} | {slowest} |")
+        slow += [
+            f"- {book['name']}, cell {cell['number']}, *{cell['heading']}*: "
+            f"{cell['seconds']:.0f} s, `{cell['line']}`, "
+            f"{'with' if cell['bar'] else '**without**'} a progress bar"
+            for cell in book["cells"]
+            if cell["seconds"] > 10
+        ]
+    core = [book for book in measured["notebooks"] if book["name"].startswith(CORE)]
+    total = sum(book["seconds"] for book in core)
+    verdict = "met" if total <= 60 * CORE_MINUTES else "missed"
+    names = f"{len(core)} of the {len(CORE)} core notebooks (00 to 06)"
+    lines += [
+        "",
+        f"{names} take {total / 60:.1f} minutes; "
+        f"target at most {CORE_MINUTES}: {verdict}.",
+        "",
+        *(slow or ["No cell takes more than 10 seconds."]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def readme(results, notebooks):
+    """The text of README.md from what is stored; None stands for not yet measured."""
+    parts = [OPENING]
+    if results:
+        if results["quick"]:
+            parts.append("**A quick run, tiny sizes: these are no measurements.**\n")
+        parts += [
+            "## Speed and memory\n", machine_line(results["machine"]),
+            table(results["rows"]), STEPS, GROWTH, BATCHES,
+            batch_size_text(results["batches"]),
+        ]  # fmt: skip
+    if notebooks:
+        about = machine_line(notebooks["machine"])
+        parts += [NOTEBOOKS, about, notebooks_text(notebooks)]
+    return "\n".join(parts)
+
+
+def write_readme(folder=FOLDER):
+    """README.md from the stored results.json and notebooks.json, if they exist."""
+    stored = [
+        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        for path in (folder / "results.json", folder / "notebooks.json")
+    ]
+    (folder / "README.md").write_text(readme(*stored), encoding="utf-8")
+
+
+def store(path, results):
+    """JSON, readable, with numbers to four digits."""
+    path.write_text(json.dumps(rounded(results), indent=1) + "\n", encoding="utf-8")
+
+
+def rounded(value):
+    """The same with every float at four significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {str(key): rounded(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(entry) for entry in value]
+    return value
+
+
+def draw_growth(measured, path):
+    """Seconds by length, both axes logarithmic."""
+    curves = {
+        "attention part": measured["attention"],
+        "fixed context": measured["fixed"],
+    }
+    lengths = measured["lengths"]
+    positive = {k: np.where(np.asarray(v) > 0, v, np.nan) for k, v in curves.items()}
+    xlabel = "words in source and target, S = T"
+    ax = plot_curves(lengths, positive, xlabel, "seconds a step")
+    ax.set_yscale("log")
+    _logarithmic(ax, lengths)
+    ax.figure.savefig(path, dpi=120)
+
+
+def draw_batches(measured, path):
+    """Target words a second by batch size, a line for each number of threads."""
+    names = {"1": "one thread", "2": "two threads"}
+    speeds = measured["tokens_a_second"]
+    curves = {names[str(threads)]: runs for threads, runs in speeds.items()}
+    ax = plot_curves(
+        measured["batch_sizes"], curves, "sentences in a batch", "target words a second"
+    )
+    ax.set_ylim(bottom=0)
+    _logarithmic(ax, measured["batch_sizes"])
+    ax.figure.savefig(path, dpi=120)
+
+
+def _logarithmic(ax, ticks):
+    ax.set_xscale("log")
+    ax.set_xticks(ticks)
+    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.minorticks_off()
