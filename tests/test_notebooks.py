@@ -13,6 +13,7 @@ import re
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import mirror
 import nbformat
@@ -410,8 +411,14 @@ def test_missing_and_repeated_ids_are_found():
 # --- nbval itself ----------------------------------------------------------------
 
 
+FIGURE = """class Figure:
+    def __repr__(self):
+        return "<Figure size 9x9 with 2 Axes>"
+Figure()"""
+
+
 @pytest.fixture(scope="module")
-def nbval_outcomes(tmp_path_factory):
+def nbval_outcomes(tmp_path_factory, pytestconfig):
     """The outcome of `pytest --nbval` for the notebook of each name."""
     folder = tmp_path_factory.mktemp("some notebooks")
     notebooks = {
@@ -425,11 +432,14 @@ def nbval_outcomes(tmp_path_factory):
         ),
         "unexpected_error": notebook(cell("assert 1 + 1 == 3")),
         "uses_utils": notebook(cell("import utils\nutils.__name__", value("'utils'"))),
+        "other_size": notebook(cell(FIGURE, value("<Figure size 1x2.5 with 2 Axes>"))),
+        "other_axes": notebook(cell(FIGURE, value("<Figure size 9x9 with 3 Axes>"))),
     }
     for name, whole in notebooks.items():
         nbformat.write(whole, folder / f"{name}.ipynb")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "--nbval", "-rA", "-q", "."]
+    command += ["--nbval-sanitize-with", pytestconfig.option.nbval_sanitize_with]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     outcomes = {name: set() for name in notebooks}
     found = re.findall(r"^(PASSED|FAILED) (\w+)\.ipynb::", done.stdout, re.MULTILINE)
@@ -449,6 +459,8 @@ def nbval_outcomes(tmp_path_factory):
         ("expected_error", "PASSED"),
         ("unexpected_error", "FAILED"),
         ("uses_utils", "PASSED"),
+        ("other_size", "PASSED"),
+        ("other_axes", "FAILED"),
     ],
 )
 def test_nbval_compares(nbval_outcomes, name, outcome):
@@ -458,3 +470,4 @@ def test_nbval_compares(nbval_outcomes, name, outcome):
 def test_pytest_runs_the_notebooks_strictly(pytestconfig):
     assert pytestconfig.getini("testpaths") == ["tests", "notebooks"]
     assert "--nbval" in pytestconfig.getini("addopts")
+    assert Path(pytestconfig.option.nbval_sanitize_with).name == "outputs.cfg"
