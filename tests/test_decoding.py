@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from utils import decoding
 from utils.data import BatchLoader, Pair
 from utils.decoding import (
     MAX_SOURCE,
@@ -20,8 +21,10 @@ from utils.decoding import (
 )
 from utils.rnnsearch import build_rnnsearch
 from utils.seq2seq import EncoderDecoder, Seq2SeqEncoder, build_model
-from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK_ID, Vocab
+from utils.subwords import SubwordVocab, to_words
+from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 from utils.training import Trainer
+from utils.translator import build_translator
 from utils.variants import HierarchicalDecoder, LuongDecoder
 
 WORDS = "one two three four five six".split()
@@ -152,6 +155,96 @@ def test_a_long_sentence_within_the_limit_ends_by_itself_or_by_the_cap(trained):
     model, vocab = trained
     translation = translate(model, "one " * MAX_SOURCE, vocab, vocab)
     assert len(translation.tokens) <= 2 * (MAX_SOURCE + 1) + 10
+
+
+# --- subwords ---------------------------------------------------------------------
+
+ENGLISH = [["snow", "snowboard", "boards", "ball", "snowball", ",", "a"]] * 4
+CHINESE = [["我", "爱", "吃", "苹果", "。"]] * 4
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    """Vocabularies of pieces: English and Chinese."""
+    return SubwordVocab.train(ENGLISH, "en", 17), SubwordVocab.train(CHINESE, "zh", 11)
+
+
+def some_translator(pieces, kind="translator"):
+    torch.manual_seed(3)
+    return build_translator(kind, *map(len, pieces), 6, 8, 8, dropout=0.1)
+
+
+def writes(monkeypatch, *ids):
+    """The decoder now writes these ids, whatever it reads."""
+
+    def decode(model, source, source_lens, max_steps):
+        return torch.tensor([ids]), torch.zeros(1, len(ids), source.shape[1])
+
+    monkeypatch.setattr(decoding, "greedy_decode", decode)
+
+
+def test_pieces_are_joined_to_words_and_text(pieces, monkeypatch):
+    english, _ = pieces
+    words = ["a", "snowboard", ",", "boards"]
+    ids = english[words]
+    assert len(ids) > len(words)
+    writes(monkeypatch, *ids, EOS_ID, PAD_ID)
+    found = translate(some_translator([english] * 2), "Snow!", english, english)
+    assert found.words == words and found.text == "A snowboard, boards"
+    assert found.tokens == [*english.to_tokens(ids), EOS]
+    assert "".join(found.source_tokens[:-1]) == f"▁snow▁{UNK}"
+    assert found.unknown == ["!"]
+    shape = len(found.tokens), len(found.source_tokens)
+    assert found.attention_weights.shape == shape
+
+
+def test_chinese_pieces_give_characters_and_text_without_spaces(pieces, monkeypatch):
+    english, chinese = pieces
+    writes(monkeypatch, *chinese[["我", "爱", "吃", "苹果", "。"]])  # no <eos>: cut
+    found = translate(some_translator(pieces), "a snowball", english, chinese)
+    assert found.words == ["我", "爱", "吃", "苹", "果", "。"]
+    assert found.text == "我爱吃苹果。" and EOS not in found.tokens
+    back = translate(
+        some_translator([chinese, english]), "我爱吃苹果，Tom。", chinese, english
+    )
+    assert back.unknown == ["，", "tom"]
+    assert back.source_tokens[-1] == EOS
+
+
+def test_whole_words_into_pieces(pieces, monkeypatch):
+    source = Vocab(ENGLISH, "en")
+    writes(monkeypatch, *pieces[0][["snowball"]], EOS_ID)
+    model = some_translator([source, pieces[0]])
+    found = translate(model, "a zebra", source, pieces[0])
+    assert found.source_tokens == ["a", "zebra", EOS]
+    assert found.unknown == ["zebra"] and found.words == ["snowball"]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("kind", ["translator", "fixed translator"])
+def test_sizes_agree_with_subwords(pieces, kind, beam_size):
+    english, chinese = pieces
+    model = some_translator(pieces, kind)
+    sentences = [["snowboard"], ["a", "ball", ",", "boards"], ["zebra"]]
+    results = translate_tokens(
+        model, sentences, english, chinese, max_steps=9, beam_size=beam_size
+    )
+    for words, found in zip(sentences, results, strict=True):
+        assert found.source_tokens[-1] == EOS
+        assert len(found.source_tokens) == len(english[words]) + 1 > len(words) + 1
+        assert found.words == to_words(found.tokens, chinese)
+        assert found.unknown == [word for word in words if word == "zebra"]
+        weights = found.attention_weights
+        assert (weights is None) == (kind == "fixed translator")
+        if weights is not None:
+            assert weights.shape == (len(found.tokens), len(found.source_tokens))
+            torch.testing.assert_close(weights.sum(1), torch.ones(len(weights)))
+
+
+def test_words_are_a_field_of_their_own(trained):
+    model, vocab = trained
+    found = translate(model, "one two", vocab, vocab)
+    assert found._fields[-1] == "words" and found._replace(words=["x"]).words == ["x"]
 
 
 # --- beam search ------------------------------------------------------------------

@@ -4,11 +4,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from utils import fast
 from utils.data import Batch
 from utils.seq2seq import Seq2SeqAttentionDecoder, build_model
+from utils.text import PAD_ID
 from utils.training import batch_loss, masked_cross_entropy
+from utils.translator import TranslatorDecoder, build_translator
 
 
 def random_batch(seed, B=4, S=6, T=5, V=11):
@@ -30,17 +33,22 @@ def random_batch(seed, B=4, S=6, T=5, V=11):
     return Batch(source, source_lens, target_in, target_out, target_lens)
 
 
-def plain_loss(model, batch):
+def plain_loss(model, batch, label_smoothing=0.0):
     scores, _ = model(batch.source, batch.target_in, batch.source_lens)
-    return masked_cross_entropy(scores, batch.target_out)
+    if label_smoothing == 0:
+        return masked_cross_entropy(scores, batch.target_out)
+    real = batch.target_out != PAD_ID
+    return F.cross_entropy(
+        scores[real], batch.target_out[real], label_smoothing=label_smoothing
+    )
 
 
-def losses_and_gradients(model, batch):
+def losses_and_gradients(model, batch, label_smoothing=0.0):
     """(loss, {name: gradient}) by the plain route and by the fast one."""
     both = []
     for route in (plain_loss, fast.loss):
         model.zero_grad()
-        loss = route(model, batch)
+        loss = route(model, batch, label_smoothing)
         loss.backward()
         gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
         both.append((loss.item(), gradients))
@@ -73,12 +81,99 @@ def test_loss_and_gradients_are_those_of_the_plain_route(
         )
 
 
-def test_a_large_vocabulary_is_taken_in_pieces_and_gives_the_same():
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(["translator", "fixed translator"]),
+    enc_hiddens=st.sampled_from([6, 10]),  # with and without a map to H = 6
+    label_smoothing=st.sampled_from([0.0, 0.1, 0.7]),
+    B=st.integers(1, 5),
+    S=st.integers(1, 7),
+    T=st.integers(1, 7),
+    seed=st.integers(0, 1000),
+)
+def test_a_translators_loss_and_gradients_are_those_of_the_plain_route(
+    kind, enc_hiddens, label_smoothing, B, S, T, seed
+):
+    torch.manual_seed(seed)
+    model = build_translator(kind, 11, 13, 3, 6, enc_hiddens, dropout=0.0).double()
+    batch = random_batch(seed, B, S, T)
+    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(
+        model, batch, label_smoothing
+    )
+    assert fast_loss == pytest.approx(loss, abs=1e-12)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(
+            fast_gradients[name], gradient, atol=1e-12, rtol=1e-9, msg=name
+        )
+
+
+def any_model(kind, dropout=0.0):
     torch.manual_seed(0)
-    model = build_model("attention", 50, 2500, 8, 16, bidirectional=True)
-    batch = random_batch(0, B=70, S=9, T=12, V=50)  # more than 512 words
-    assert (batch.target_out != 0).sum() > 256
-    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(model, batch)
+    if "translator" in kind:
+        return build_translator(kind, 11, 13, 3, 6, 10, dropout).double()
+    return build_model(kind, 11, 13, 3, 6, bidirectional=True).double()
+
+
+KINDS = ["attention", "fixed", "translator", "fixed translator"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_adds_nothing(kind):
+    model, batch = any_model(kind), random_batch(8)
+    wider = batch._replace(
+        source=F.pad(batch.source, (0, 3)),
+        target_in=F.pad(batch.target_in, (0, 2)),
+        target_out=F.pad(batch.target_out, (0, 2)),
+    )
+    found = []
+    for each in (batch, wider):
+        model.zero_grad()
+        loss = fast.loss(model, each, 0.1)
+        loss.backward()
+        found.append([loss.detach(), *(p.grad.clone() for p in model.parameters())])
+    torch.testing.assert_close(found[1], found[0], atol=1e-12, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_dropout_is_active_in_training_only(kind):
+    model, batch = any_model(kind, dropout=0.4), random_batch(9)
+    assert len({fast.loss(model, batch).item() for _ in range(5)}) == 5
+    model.eval()
+    exact = plain_loss(model, batch).item()
+    for _ in range(2):
+        assert fast.loss(model, batch).item() == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_dropout_acts_in_the_places_where_the_plain_route_has_it(kind, monkeypatch):
+    """Seen with a dropout without chance: it scales every number."""
+
+    def scaled(x, p, training, inplace=False):
+        return x * (1 - p) if training else x
+
+    model, batch = any_model(kind, dropout=0.4), random_batch(9)
+    without = plain_loss(model.eval(), batch).item()
+    monkeypatch.setattr(F, "dropout", scaled)
+    loss = plain_loss(model.train(), batch).item()
+    assert abs(loss - without) > 1e-4
+    assert fast.loss(model, batch).item() == pytest.approx(loss, abs=1e-12)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("kind", ["attention", "translator"])
+def test_a_large_vocabulary_is_taken_in_pieces_and_gives_the_same(
+    kind, label_smoothing
+):
+    torch.manual_seed(0)
+    if kind == "attention":
+        model = build_model("attention", 50, 2500, 8, 16, bidirectional=True)
+    else:
+        model = build_translator("translator", 50, 2500, 8, 16, 16, dropout=0.0)
+    batch = random_batch(0, B=100, S=9, T=12, V=50)
+    assert (batch.target_out != 0).sum() > 512  # more than one piece
+    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(
+        model, batch, label_smoothing
+    )
     assert fast_loss == pytest.approx(loss, rel=1e-6)
     for name, gradient in gradients.items():
         scale = gradient.abs().max()
@@ -124,7 +219,7 @@ def check_gru():
 def check_attention():
     arguments = attention_arguments()
     return torch.autograd.gradcheck(
-        lambda *a: fast.AttentionSteps.apply(*a)[0],
+        lambda *a: fast.AttentionSteps.apply(*a)[:2],  # states and contexts
         with_gradient(list(arguments.values()), list(arguments)),
         raise_exception=False,
     )
@@ -148,11 +243,29 @@ def test_a_wrong_slope_is_caught(monkeypatch, wrong):
     assert not check_attention()
 
 
+def test_a_gradient_that_forgets_the_contexts_is_caught(monkeypatch):
+    right = fast.attention_steps_backward
+
+    def without(d_states, d_contexts, *saved):
+        return right(d_states, torch.zeros_like(d_contexts), *saved)
+
+    monkeypatch.setattr(fast, "attention_steps_backward", without)
+    assert not check_attention()
+
+
+def test_the_contexts_are_the_weighted_values_and_change_no_state():
+    arguments = attention_arguments()
+    states, contexts, weights = fast.AttentionSteps.apply(*arguments.values())
+    expected = torch.einsum("tbs,bsd->tbd", weights, arguments["values"])
+    torch.testing.assert_close(contexts, expected)
+    assert states.shape == (4, 3, 2) and contexts.shape == (4, 3, 6)
+
+
 def test_padding_gets_no_gradient_and_no_weight():
     arguments = attention_arguments()
     with_gradient(list(arguments.values()), list(arguments))
-    states, weights = fast.AttentionSteps.apply(*arguments.values())
-    states.pow(2).sum().backward()
+    states, contexts, weights = fast.AttentionSteps.apply(*arguments.values())
+    (states.pow(2).sum() + contexts.pow(2).sum()).backward()
     padding = torch.isinf(arguments["mask"])  # (B, S)
     assert padding.any()
     assert (weights[:, padding] == 0).all()
@@ -186,8 +299,9 @@ def test_encoder_states_are_the_encoders(bidirectional):
     assert padding.any() and (outputs[padding] == 0).all()
 
 
-def test_the_weights_can_be_read_afterwards():
-    model = build_model("attention", 11, 11, 3, 6)
+@pytest.mark.parametrize("kind", ["attention", "translator"])
+def test_the_weights_can_be_read_afterwards(kind):
+    model = any_model(kind)
     batch = random_batch(4)
     plain_loss(model, batch)
     expected = model.decoder.attention_weights
@@ -198,6 +312,14 @@ def test_the_weights_can_be_read_afterwards():
 
 class OwnDecoder(Seq2SeqAttentionDecoder):
     """A learner's variation."""
+
+
+class OwnTranslatorDecoder(TranslatorDecoder):
+    """Another one."""
+
+
+class OwnEmbedding(torch.nn.Embedding):
+    """And one more."""
 
 
 def test_it_knows_only_what_it_computes():
@@ -211,6 +333,14 @@ def test_it_knows_only_what_it_computes():
     assert fast.knows(model(dropout=0.1).eval())
     changed = model()
     changed.decoder = OwnDecoder(11, 3, 6)
+    assert not fast.knows(changed)
+    for kind in ("translator", "fixed translator"):
+        assert fast.knows(any_model(kind, dropout=0.3))
+    changed = any_model("translator")
+    changed.decoder = OwnTranslatorDecoder(11, 3, 6, 0.0, 10)
+    assert not fast.knows(changed)
+    changed = model()
+    changed.encoder.embedding = OwnEmbedding(11, 3)
     assert not fast.knows(changed)
     changed = model()
     changed.encoder.extra = torch.nn.Identity()  # a new part changes nothing ...

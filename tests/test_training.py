@@ -7,20 +7,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from utils.data import BatchLoader, Pair
+from utils.decoding import translate_tokens
 from utils.seq2seq import build_model
-from utils.text import PAD_ID, Vocab
+from utils.subwords import SampledLoader, SubwordVocab
+from utils.text import PAD_ID, SPECIALS, Vocab
 from utils.training import (
     FORMAT,
     Trainer,
+    batch_loss,
     evaluate_loss,
     load_checkpoint,
     masked_cross_entropy,
+    running_mean,
     save_checkpoint,
     train_step,
 )
+from utils.translator import build_translator
 
 LETTERS = "abcdefgh"
 
@@ -219,6 +225,203 @@ def test_the_checkpoint_function_is_called_after_each_epoch():
         progress=False, checkpoint=lambda t: steps.append((t.step, len(t.history)))
     )
     assert steps == [(k * len(trainer.loader), k) for k in (1, 2, 3)]
+
+
+def test_true_from_the_checkpoint_function_ends_the_training():
+    trainer, _ = setup()
+    trainer.fit(checkpoint=lambda t: len(t.history) == 2, progress=False)
+    assert len(trainer.history) == 2 and trainer.step == 2 * len(trainer.loader)
+    trainer.fit(progress=False)  # the next call goes on
+    assert len(trainer.history) == 3
+
+
+def test_the_loss_function_is_the_one_trained_but_not_the_one_validated():
+    doubled, _ = setup(loss_function=lambda model, batch: 2 * batch_loss(model, batch))
+    plain, _ = setup()
+    for trainer in (doubled, plain):
+        trainer.fit(checkpoint=lambda t: True, progress=False)
+    assert doubled.losses[0] == pytest.approx(2 * plain.losses[0])
+    assert doubled.history[0]["valid_loss"] < 1.5 * plain.history[0]["valid_loss"]
+
+
+# --- the running mean of the parameters -------------------------------------------
+
+
+def test_averaging_is_the_running_mean_by_a_plain_loop():
+    keep, trainer = 0.5, setup(averaging=0.5)[0]
+    expected, updates, model = None, 0, trainer.model
+    update = trainer._mean.update_parameters
+
+    def also_by_loop(source):
+        nonlocal expected, updates
+        update(source)
+        values = [p.detach().double().tolist() for p in source.parameters()]
+        values = [torch.tensor(value, dtype=torch.double) for value in values]
+        if expected is None:
+            expected = values
+        else:
+            share = min(keep, (1 + updates) / (10 + updates))
+            expected = [
+                share * mean + (1 - share) * value
+                for mean, value in zip(expected, values, strict=True)
+            ]
+        updates += 1
+
+    trainer._mean.update_parameters = also_by_loop
+    trainer.fit(progress=False)
+    assert updates == trainer.step == 12
+    assert any(  # both sides of the min were in use
+        (1 + n) / (10 + n) > keep for n in range(updates)
+    )
+    assert trainer.averaged is not model
+    for found, mean in zip(trainer.averaged.parameters(), expected, strict=True):
+        torch.testing.assert_close(found.double(), mean, atol=1e-6, rtol=1e-5)
+    apart = [
+        (a - b).abs().max().item()
+        for a, b in zip(trainer.averaged.parameters(), model.parameters(), strict=True)
+    ]
+    assert max(apart) > 1e-3
+
+
+def test_the_first_values_are_let_go_faster():
+    mean, value = torch.tensor(0.0), torch.tensor(1.0)
+    early = running_mean(0.999, mean, value, torch.tensor(1))
+    assert early.item() == pytest.approx(1 - 2 / 11)
+    late = running_mean(0.999, mean, value, torch.tensor(100_000))
+    assert late.item() == pytest.approx(0.001, rel=1e-3)
+
+
+def test_the_averaged_model_is_the_one_validated():
+    trainer, _ = setup(averaging=0.9)
+    trainer.fit(progress=False)
+    assert trainer.history[-1]["valid_loss"] == evaluate_loss(
+        trainer.averaged, trainer.valid_loader
+    )
+    assert trainer.history[-1]["valid_loss"] != evaluate_loss(
+        trainer.model, trainer.valid_loader
+    )
+    assert setup()[0].averaged is not None and setup()[0]._mean == 0.0
+
+
+def test_without_averaging_the_averaged_model_is_the_model():
+    trainer, _ = setup()
+    assert trainer.averaged is trainer.model
+
+
+# --- a translator with subwords ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    """Pairs of words of two or more letters, and vocabularies of their pieces."""
+    generator = torch.Generator().manual_seed(0)
+    pairs = []
+    for _ in range(60):
+        size = int(torch.randint(1, 4, (), generator=generator))
+        ids = torch.randint(0, 8, (size, 3), generator=generator)
+        words = tuple("".join(LETTERS[i] for i in row) for row in ids)
+        pairs.append(Pair(words, tuple(word.upper() for word in words)))
+    vocabs = [SubwordVocab.train([p[side] for p in pairs], "en", 30) for side in (0, 1)]
+    return pairs, vocabs
+
+
+def setup_translator(pieces, kind="translator", num_epochs=3):
+    pairs, vocabs = pieces
+    torch.manual_seed(0)
+    model = build_translator(kind, 30, 30, 8, 12, 10, dropout=0.2)
+    loader = SampledLoader(pairs, *vocabs, 16, 1, alpha=0.2)
+    valid = BatchLoader(pairs[:20], *vocabs)
+    return Trainer(model, loader, num_epochs, valid, lr=1e-2, averaging=0.9)
+
+
+@pytest.mark.parametrize("kind", ["translator", "fixed translator"])
+def test_a_resumed_translator_equals_an_unbroken_one(pieces, tmp_path, kind):
+    """With dropout, words cut anew in each epoch, and averaged parameters."""
+    unbroken = setup_translator(pieces, kind).fit(progress=False)
+    broken, path = setup_translator(pieces, kind), tmp_path / "half.safetensors"
+    broken.loader = Interrupting(broken.loader, 6)  # in the second epoch
+    with pytest.raises(KeyboardInterrupt):
+        broken.fit(progress=False)
+    save_checkpoint(path, broken.model, *pieces[1], trainer=broken)
+    torch.manual_seed(123)
+    fresh = setup_translator(pieces, kind)
+    fresh.resume(path).fit(progress=False)
+    assert fresh.losses == unbroken.losses
+    assert same(weights(fresh.model), weights(unbroken.model))
+    assert same(weights(fresh.averaged), weights(unbroken.averaged))
+    assert not same(weights(fresh.averaged), weights(fresh.model))
+    assert [e["valid_loss"] for e in fresh.history] == [
+        e["valid_loss"] for e in unbroken.history
+    ]
+    decoder = fresh.averaged.decoder
+    assert decoder.dense.out.weight is decoder.embedding.weight
+
+
+def test_a_stored_translator_translates_the_same(pieces, tmp_path):
+    trainer = setup_translator(pieces)
+    for parameter in trainer.averaged.parameters():  # many different translations
+        torch.nn.init.normal_(parameter, std=0.8)
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, trainer.averaged, *pieces[1])
+    saved = load_checkpoint(path)
+    assert [vocab.model for vocab in saved[1:3]] == [v.model for v in pieces[1]]
+    assert saved.tgt_vocab.lang == "en" and not saved.model.training
+    decoder = saved.model.decoder
+    assert decoder.dense.out.weight is decoder.embedding.weight
+    sentences = [pair.source for pair in pieces[0][:20]]
+    before = translate_tokens(trainer.averaged, sentences, *pieces[1])
+    after = translate_tokens(saved.model, sentences, *saved[1:3])
+    for first, second in zip(before, after, strict=True):
+        assert first._replace(attention_weights=None) == second._replace(
+            attention_weights=None
+        )
+        assert torch.equal(first.attention_weights, second.attention_weights)
+    assert len({translation.text for translation in after}) > 3
+
+
+def with_header(path, change):
+    """Store a checkpoint's tensors again, with another header."""
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+        header = json.loads(file.metadata()["header"])
+    change(header, tensors)
+    save_file(tensors, path, {"format": FORMAT, "header": json.dumps(header)})
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda h, t: h.update(src_vocab=["en", "no base 64!"]), "base64|padding"),
+        (lambda h, t: h.update(src_vocab=["en", "AAAA"]), "no sentencepiece model"),
+        (lambda h, t: h.update(tgt_vocab=["xx", h["tgt_vocab"][1]]), "language 'xx'"),
+        (lambda h, t: h["config"].update(kind="attention"), "only on one side"),
+        (lambda h, t: h["config"].update(enc_hiddens=9), "hasn't the shape"),
+        (lambda h, t: h["config"].update(num_hiddens=13), "hasn't the shape"),
+        (lambda h, t: h["config"].update(tgt_vocab_size=31), "other sizes of vocab"),
+        (
+            lambda h, t: h.update(tgt_vocab=["en", list(SPECIALS)]),
+            "other sizes of vocab",
+        ),
+        (lambda h, t: h["config"].update(kind="fixed translator"), "only on one side"),
+        (lambda h, t: t.pop("model.decoder.dense.hidden.bias"), "only on one side"),
+    ],
+)
+def test_a_translator_that_does_not_fit_says_so(pieces, tmp_path, change, message):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, setup_translator(pieces).model, *pieces[1])
+    load_checkpoint(path)
+    with_header(path, change)
+    with pytest.raises(ValueError, match=f"don't fit together(?s:.*)({message})"):
+        load_checkpoint(path)
+
+
+def test_resuming_with_another_averaging_is_refused(pieces, tmp_path):
+    trainer, path = setup_translator(pieces), tmp_path / "model.safetensors"
+    save_checkpoint(path, trainer.model, *pieces[1], trainer=trainer)
+    other = setup_translator(pieces)
+    other.averaging = 0.99
+    with pytest.raises(ValueError, match="averaging"):
+        other.resume(path)
 
 
 def test_a_checkpoint_gives_back_the_model_and_vocabularies(tmp_path):

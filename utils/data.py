@@ -5,8 +5,10 @@ Shapes: B pairs in a batch, S tokens in the longest source, T in the longest tar
 """
 
 import codecs
+import contextlib
 import gzip
 import hashlib
+import io
 import math
 import os
 import random
@@ -33,6 +35,8 @@ from utils.text import (
 )
 
 DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
+LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
+LONGEST_LINE = 10_000  # characters
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
 VILLAGE_COLUMNS = ["en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags"]
 VILLAGE_SPLITS = ("train", "valid", "test", "long")
@@ -110,21 +114,40 @@ class Corpus:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file; FileNotFoundError, said in words, if there is none."""
+    """The content of a file, of at most LARGEST_FILE bytes.
+
+    Raises FileNotFoundError if there is none, ValueError if it is larger, in words.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    return path.read_bytes()
+    with path.open("rb") as file:
+        return _read_limited(file, path)
+
+
+def _read_limited(file, path):
+    parts, left = [], LARGEST_FILE
+    while part := file.read(2**20):
+        parts.append(part)
+        left -= len(part)
+        if left < 0:
+            raise ValueError(
+                f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
+                "the most that is read: take its first lines as a file of their own"
+            )
+    return b"".join(parts)
 
 
 def decode_lines(data: bytes, path: Path) -> list[str]:
     """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
 
     A byte-order mark and Windows line ends are accepted. Raises ValueError, naming
-    file and line, for other encodings, an empty line, an empty or damaged file.
+    file and line, for other encodings, an empty or endless line, an empty, damaged or
+    too large file.
     """
     if path.suffix == ".gz":
         try:
-            data = gzip.decompress(data)
+            with gzip.open(io.BytesIO(data)) as file:
+                data = _read_limited(file, path)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a complete gzip file: {error}") from error
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -142,6 +165,11 @@ def decode_lines(data: bytes, path: Path) -> list[str]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             raise ValueError(f"{path}, line {number}: the line is empty; remove it")
+        if len(line) > LONGEST_LINE:
+            raise ValueError(
+                f"{path}, line {number}: {len(line):,} characters; a line "
+                f"may have {LONGEST_LINE:,}: no sentence has as many"
+            )
     return lines
 
 
@@ -274,18 +302,24 @@ def load_multi30k(source="de", target="en") -> Corpus:
     check_direction(source, target, ("de", "en", "fr"))
     splits = {}
     for split, stem in MULTI30K_SPLITS.items():
-        paths = [multi30k_file(f"{stem}.{lang}.gz") for lang in (source, target)]
-        sides = [decode_lines(read_bytes(path), path) for path in paths]
+        sides = [multi30k_lines(split, lang) for lang in (source, target)]
         if len(sides[0]) != len(sides[1]):
             raise ValueError(
-                f"{paths[0]} has {len(sides[0])} lines and {paths[1]} has "
-                f"{len(sides[1])}: line n of one must translate line n of the other"
+                f"{stem}.{source}.gz has {len(sides[0])} lines and "
+                f"{stem}.{target}.gz has {len(sides[1])}: line n of one must "
+                "translate line n of the other"
             )
         splits[split] = [
             Pair(tuple(tokenize(a, source)), tuple(tokenize(b, target)))
             for a, b in zip(*sides, strict=True)
         ]
     return Corpus("Multi30k", source, target, splits)
+
+
+def multi30k_lines(split: str, lang: str) -> list[str]:
+    """The sentences of a split (train, valid or test) as they were written."""
+    path = multi30k_file(f"{MULTI30K_SPLITS[split]}.{lang}.gz")
+    return decode_lines(read_bytes(path), path)
 
 
 def cache_folder() -> Path:
@@ -295,11 +329,14 @@ def cache_folder() -> Path:
 
 def multi30k_file(name: str) -> Path:
     """The path of a file of Multi30k: the user's own, or a download."""
+    if name not in MULTI30K_SHA256:
+        known = ", ".join(MULTI30K_SHA256)
+        raise ValueError(f"{name!r} is no file of Multi30k, which has {known}")
     folder = data_folder()
     own = folder and folder / "multi30k" / name
     if own and own.is_file():
         advice = "This is your own file, so it was left as it is: replace or remove it."
-        check_sha256(own.read_bytes(), MULTI30K_SHA256[name], own, advice)
+        check_sha256(read_bytes(own), MULTI30K_SHA256[name], own, advice)
         return own
     return download(name, MULTI30K_URL, MULTI30K_SHA256[name], "multi30k")
 
@@ -314,7 +351,8 @@ def download(name: str, url: str, sha256: str, folder: str) -> Path:
     if path.is_file():
         if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
             return path
-        path.unlink()
+        with contextlib.suppress(OSError):  # a download replaces it, or says why not
+            path.unlink()
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel("WARNING")
@@ -408,7 +446,8 @@ def _tsv_columns(source, target, columns):
 
 def _find_file(path):
     folder = data_folder()
-    places = [path] if folder is None else [path, folder / path]
+    inside = folder is not None and ".." not in path.parts
+    places = [path, folder / path] if inside else [path]
     for place in places:
         if place.is_file():
             return place

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from utils.data import encode_sources
+from utils.subwords import SubwordVocab, to_pieces, to_words
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, detokenize, tokenize
 
 MAX_SOURCE = 200  # words; the course's longest test sentence has 60
@@ -137,13 +138,34 @@ def beam_search(model, source, source_lens, beam_size, max_steps=None,
 def check_search(beam_size, max_steps, length_penalty):
     """ValueError, in words, unless a search can be run with these numbers."""
     for name, value in (("beam_size", beam_size), ("max_steps", max_steps)):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-    if not 0 <= length_penalty < float("inf"):
+        check_whole(name, value)
+    if not isinstance(length_penalty, (int, float)) or not 0 <= length_penalty <= 10:
         raise ValueError(
             f"length_penalty must be at least 0 and finite, got {length_penalty!r}: "
-            "0 ranks by log-probability, 1 by its mean over the words"
+            "0 ranks by log-probability, 1 by its mean over the words, 10 is the most"
         )
+
+
+def check_whole(name, value):
+    """ValueError, in words, unless this is a whole number from 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+
+
+def check_sentences(sentences):
+    """TypeError or ValueError, in words, unless each is a list of words."""
+    if not isinstance(sentences, (list, tuple)):
+        raise TypeError(f"expected a list of sentences, got {type(sentences).__name__}")
+    for number, words in enumerate(sentences):
+        if not isinstance(words, (list, tuple)) or any(
+            not isinstance(word, str) for word in words
+        ):
+            raise TypeError(f"sentence {number} is no list of words, each a string")
+        if not words or len(words) > MAX_SOURCE:
+            raise ValueError(
+                f"sentence {number} has {len(words)} words; 1 to {MAX_SOURCE} "
+                "can be translated: split a longer one at its full stops"
+            )
 
 
 class Translation(NamedTuple):
@@ -154,11 +176,7 @@ class Translation(NamedTuple):
     source_tokens: list[str]  # ends with <eos>
     attention_weights: torch.Tensor | None  # (len(tokens), len(source_tokens))
     unknown: list[str]  # source words that the vocabulary doesn't have, read as <unk>
-
-    @property
-    def words(self):
-        """The tokens without <eos>."""
-        return [token for token in self.tokens if token != EOS]
+    words: list[str]  # what the tokens spell, without <eos>
 
 
 def translate(
@@ -181,7 +199,8 @@ def translate(
         raise TypeError(
             f"sentence must be a str, got {type(sentence).__name__}: {sentence!r}"
         )
-    words = tokenize(sentence, src_vocab.lang, words=src_vocab)
+    subwords = isinstance(src_vocab, SubwordVocab)  # they cut characters themselves
+    words = tokenize(sentence, src_vocab.lang, None if subwords else src_vocab)
     if not words:
         raise ValueError("there is nothing to translate: the sentence has no word")
     return translate_tokens(
@@ -209,12 +228,9 @@ def translate_tokens(
 
     Sentences of like length share a batch; the result is in the order given.
     """
-    for number, words in enumerate(sentences):
-        if not words or len(words) > MAX_SOURCE:
-            raise ValueError(
-                f"sentence {number} has {len(words)} words; 1 to {MAX_SOURCE} "
-                "can be translated: split a longer one at its full stops"
-            )
+    check_sentences(sentences)
+    check_whole("batch_size", batch_size)
+    check_search(beam_size, 1 if max_steps is None else max_steps, length_penalty)
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
     results = {}
     for start in range(0, len(order), batch_size):
@@ -239,13 +255,16 @@ def translate_tokens(
 
 def _translation(words, ids, weights, src_vocab, tgt_vocab):
     ids = ids[ids != PAD_ID].tolist()
-    tokens, source_tokens = tgt_vocab.to_tokens(ids), [*words, EOS]
+    tokens = tgt_vocab.to_tokens(ids)
+    source_tokens = [*to_pieces(words, src_vocab), EOS]
     if weights is not None:
         weights = weights[: len(tokens), : len(source_tokens)]
+    written = to_words(tokens, tgt_vocab)
     return Translation(
-        detokenize([t for t in tokens if t != EOS], tgt_vocab.lang),
+        detokenize(written, tgt_vocab.lang),
         tokens,
         source_tokens,
         weights,
         [word for word in words if word not in src_vocab or word == UNK],
+        written,
     )

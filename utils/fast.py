@@ -25,6 +25,7 @@ from utils.seq2seq import (
     check_target,
 )
 from utils.text import PAD_ID
+from utils.translator import DropoutEmbedding, FixedTranslatorDecoder, TranslatorDecoder
 
 
 def gru_step(gates, from_state, s, new_s):
@@ -101,7 +102,8 @@ class GRUSteps(torch.autograd.Function):
 
 
 class AttentionSteps(torch.autograd.Function):
-    """The attention decoder over all steps: states (T, B, H), weights (T, B, S).
+    """The attention decoder over all steps: states (T, B, H), contexts (T, B, D) and
+    weights (T, B, S).
 
     gates (T, B, 3H): the words' part; s (B, H); keys (B, S, H), projected; values
     (B, S, D); mask (B, S): 0 or -inf; W_c (3H, D): the context's part of the gates;
@@ -112,14 +114,14 @@ class AttentionSteps(torch.autograd.Function):
     def forward(ctx, gates, s, keys, values, mask, W_c, W_s, b_s, v):
         done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v)
         ctx.save_for_backward(*done, keys, values, W_c, W_s, v)
-        *_, states, _, weights = done
+        *_, states, contexts, weights = done
         ctx.mark_non_differentiable(weights)
-        return states[1:], weights
+        return states[1:], contexts, weights
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, d_states, _):
-        d = attention_steps_backward(d_states, *ctx.saved_tensors)
+    def backward(ctx, d_states, d_contexts, _):
+        d = attention_steps_backward(d_states, d_contexts, *ctx.saved_tensors)
         d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_b_s, d_v = d
         return d_gates, d_s, d_keys, d_values, None, d_W_c, d_W_s, d_b_s, d_v
 
@@ -143,19 +145,20 @@ def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v):
 
 
 def attention_steps_backward(
-    d_states, gates, from_state, states, contexts, weights, keys, values, W_c, W_s, v
+    d_states, d_contexts,
+    gates, from_state, states, contexts, weights, keys, values, W_c, W_s, v,
 ):
     """All steps backward. tanh is computed again, not stored as (T, B, S, H)."""
     H = keys.shape[2]
     slopes = gru_slopes(gates, from_state[..., H:], states[:-1])
     d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(from_state)
-    d_contexts, d_scores = torch.empty_like(contexts), torch.empty_like(weights)
+    d_contexts, d_scores = d_contexts.clone(), torch.empty_like(weights)
     features, squares = torch.empty_like(keys), torch.zeros_like(keys)
     d_s, d_v = torch.zeros_like(states[0]), torch.zeros_like(v)
     for t in reversed(range(len(gates))):
         kept = gru_step_backward(d_s + d_states[t], [x[t] for x in slopes],
                                  d_gates[t], d_from_state[t, :, H:])
-        torch.mm(d_gates[t], W_c, out=d_contexts[t])
+        d_contexts[t].addmm_(d_gates[t], W_c)
         d = weights[t] * (values @ d_contexts[t, :, :, None])[..., 0]  # (B, S)
         d = torch.sub(d, weights[t] * d.sum(1, keepdim=True), out=d_scores[t])
         torch.add(keys, from_state[t, :, None, :H], out=features).tanh_()
@@ -172,74 +175,111 @@ def attention_steps_backward(
     return d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_from_state.sum((0, 1)), d_v
 
 
+ATTENDING = (Seq2SeqAttentionDecoder, TranslatorDecoder)
+FIXED = (Seq2SeqDecoder, FixedTranslatorDecoder)
+WITH_READOUT = (TranslatorDecoder, FixedTranslatorDecoder)
+
+
 def knows(model):
-    """Whether `target_states` computes what this model computes, all of it."""
+    """Whether `loss` computes what this model computes, all of it."""
     if type(model) is not EncoderDecoder or type(model.encoder) is not Seq2SeqEncoder:
         return False
     encoder, decoder = model.encoder, model.decoder
-    attends = type(decoder) is Seq2SeqAttentionDecoder and (
+    attends = type(decoder) in ATTENDING and (
         type(decoder.attention) is AdditiveAttention
         and (decoder.attention.dropout.p == 0 or not decoder.training)
     )
-    return (attends or type(decoder) is Seq2SeqDecoder) and (
-        encoder.rnn.num_layers == decoder.rnn.num_layers == 1
+    embeddings = {type(encoder.embedding), type(decoder.embedding)}
+    return (
+        (attends or type(decoder) in FIXED)
+        and embeddings <= {nn.Embedding, DropoutEmbedding}
+        and encoder.rnn.num_layers == decoder.rnn.num_layers == 1
     )
 
 
-def loss(model, batch):
+def loss(model, batch, label_smoothing=0.0):
     """The mean cross-entropy of a Batch's real target words, in nats a token.
 
     Only real words reach the output layer. Raises ValueError if there is none.
+    label_smoothing: see Szegedy et al. (2016), section 7.
     """
-    states = target_states(model, batch.source, batch.source_lens, batch.target_in)
     targets = batch.target_out.T  # (T, B)
     real = targets != PAD_ID
     if not real.any():
         raise ValueError("every target is padding: there is no word to learn from")
-    dense = model.decoder.dense
+    outputs = decoder_outputs(model, batch.source, batch.source_lens, batch.target_in)
+    outputs, targets, dense = outputs[real], targets[real], model.decoder.dense
+    if isinstance(model.decoder, WITH_READOUT):
+        outputs, dense = dense.features(outputs), dense.out
     # In pieces of 512 words a large vocabulary's scores stay in the processor's cache.
     pieces = nn.LinearCrossEntropyOptions(batch_chunk_size=512, chunking_method=None)
-    return F.linear_cross_entropy(
-        states[real],
+    mean = F.linear_cross_entropy(
+        outputs,
         dense.weight,
-        targets[real],
+        targets,
         linear_bias=dense.bias,
         options=pieces if dense.out_features >= 2000 else None,
     )
+    if label_smoothing == 0:
+        return mean
+    # A share of each target goes to all words alike, so the target's score counts that
+    # much less and the mean score of all words that much more.
+    score = (outputs * dense.weight[targets]).sum(-1) + dense.bias[targets]
+    mean_score = F.linear(outputs, dense.weight.mean(0)) + dense.bias.mean()
+    return mean + label_smoothing * (score - mean_score).mean()
 
 
-def target_states(model, source, source_lens, target_in):
-    """The decoder's states (T, B, H) by teacher forcing, for a model that `knows`.
+def decoder_outputs(model, source, source_lens, target_in):
+    """What `dense` reads, (T, B, ...), by teacher forcing, for a model that `knows`.
 
     Ids (B, S), lengths (B,), ids (B, T). Raises ValueError on a bad id or length.
     """
     decoder = model.decoder
     check_target(target_in, decoder.embedding.num_embeddings)
     outputs, last = encoder_states(model.encoder, source, source_lens)
-    s = decoder.bridge(last)
-    W, D = decoder.rnn.weight_ih_l0, outputs.shape[2]  # W: (3H, D + E)
     words = decoder.embedding(target_in.T)  # (T, B, E)
-    gates = F.linear(words, W[:, D:], decoder.rnn.bias_ih_l0)
-    W_h, b_h = decoder.rnn.weight_hh_l0, decoder.rnn.bias_hh_l0
-    if isinstance(decoder, Seq2SeqDecoder):
-        gates = gates + F.linear(last, W[:, :D])  # one context for every step
-        return GRUSteps.apply(gates[:, None], s[None], W_h[None], b_h[None])[:, 0]
-    attention = decoder.attention
-    mask = torch.zeros(outputs.shape[:2], dtype=s.dtype, device=s.device)
-    mask.masked_fill_(~length_mask(source_lens, source.shape[1]), -torch.inf)
-    states, weights = AttentionSteps.apply(
-        gates,
+    if isinstance(decoder, FIXED):
+        state = decoder.init_state((outputs, last[None]))
+        contexts = state.context.expand(len(words), -1, -1)
+        states = fixed_states(decoder, words, state)
+    else:
+        state = decoder.init_state((outputs, last[None]), source_lens)
+        states, contexts = attention_states(decoder, words, state)
+    if isinstance(decoder, WITH_READOUT):
+        return torch.cat((states, contexts, words), dim=-1)
+    return states
+
+
+def fixed_states(decoder, words, state):
+    """The states (T, B, H) of a decoder that sees one context at every step."""
+    rnn, D = decoder.rnn, state.context.shape[1]
+    W = rnn.weight_ih_l0  # (3H, D + E)
+    gates = F.linear(words, W[:, D:], rnn.bias_ih_l0)
+    gates = gates + F.linear(state.context, W[:, :D])
+    s, W_h, b_h = state.hidden_state, rnn.weight_hh_l0, rnn.bias_hh_l0
+    return GRUSteps.apply(gates[:, None], s, W_h[None], b_h[None])[:, 0]
+
+
+def attention_states(decoder, words, state):
+    """The states (T, B, H) and contexts (T, B, D) of a decoder that attends."""
+    rnn, attention, values = decoder.rnn, decoder.attention, state.enc_outputs
+    (_, S, D), s = values.shape, state.hidden_state[0]
+    W, W_h, b_h = rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_hh_l0
+    mask = torch.zeros(values.shape[:2], dtype=s.dtype, device=s.device)
+    mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
+    states, contexts, weights = AttentionSteps.apply(
+        F.linear(words, W[:, D:], rnn.bias_ih_l0),
         s,
-        attention.W_k(outputs),
-        outputs,
+        state.projected_keys,
+        values,
         mask,
         W[:, :D],
         torch.cat((attention.W_q.weight, W_h)),
-        F.pad(b_h, (len(s.T), 0)),  # W_a has no bias
+        F.pad(b_h, (s.shape[1], 0)),  # W_a has no bias
         attention.w_v.weight[0],
     )
     decoder._attention_weights = weights.transpose(0, 1)
-    return states
+    return states, contexts
 
 
 def encoder_states(encoder, X, valid_lens):

@@ -32,9 +32,33 @@ def chrf(hypotheses, references) -> float:
     return _corpus_score(CHRF(), hypotheses, references)
 
 
+def text_scores(hypotheses, references) -> dict[str, float]:
+    """Corpus BLEU and chrF2 of plain texts, lower-cased, as sacrebleu counts them.
+
+    Its own tokens (13a), so figures compare with other people's; `text_signatures` says
+    how they were made. Takes and raises what `bleu` does.
+    """
+    return {
+        name: _corpus_score(scorer, hypotheses, references)
+        for name, scorer in _text_scorers().items()
+    }
+
+
+def text_signatures() -> dict[str, str]:
+    """The sacrebleu signatures of `text_scores`."""
+    return _signatures(_text_scorers())
+
+
+def _text_scorers():
+    return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
+
+
 def signatures() -> dict[str, str]:
     """The sacrebleu signatures of `bleu` and `chrf`, to print beside scores."""
-    scorers = {"bleu": BLEU(tokenize="none", force=True), "chrf": CHRF()}
+    return _signatures({"bleu": BLEU(tokenize="none", force=True), "chrf": CHRF()})
+
+
+def _signatures(scorers) -> dict[str, str]:
     for scorer in scorers.values():
         scorer.corpus_score(["a"], [["a"]])  # a signature counts the references
     return {name: str(scorer.get_signature()) for name, scorer in scorers.items()}

@@ -42,7 +42,7 @@ _AFTER_NO_BREAK_SPACE = set("?!:;»%")  # French
 
 def check_language(lang):
     """Return lang; ValueError if it is no key of LANGUAGES."""
-    if lang not in LANGUAGES:
+    if not isinstance(lang, str) or lang not in LANGUAGES:
         known = ", ".join(f"{code!r} ({name})" for code, name in LANGUAGES.items())
         raise ValueError(f"unknown language {lang!r}: choose one of {known}")
     return lang
@@ -175,6 +175,8 @@ def check_stored(tokens) -> list[str]:
             f"a stored vocabulary begins with {', '.join(SPECIALS)}, "
             f"this one with {tokens[: len(SPECIALS)]}"
         )
+    if not all(isinstance(token, str) for token in tokens):
+        raise ValueError("a stored vocabulary has only strings as tokens")
     twice = [token for token, n in Counter(tokens).items() if n > 1]
     if twice:
         raise ValueError(f"a stored vocabulary has each token once, not {twice[:5]}")

@@ -4,12 +4,16 @@ Letters in shape comments: B sentences in a batch, S source and T target positio
 V words in the target vocabulary. Losses are in nats a token.
 """
 
+import base64
 import contextlib
 import json
 import math
 import os
+import signal
 import tempfile
+import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +21,16 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel
+from torch.overrides import TorchFunctionMode
 from tqdm.auto import tqdm
 
 from utils import fast
 from utils.seq2seq import EncoderDecoder, build_model
+from utils.subwords import SubwordVocab
 from utils.text import PAD_ID, Vocab
+from utils.translator import DECODERS as TRANSLATORS
+from utils.translator import build_translator
 
 FORMAT = "learning-to-align checkpoint 1"
 
@@ -54,7 +63,7 @@ def batch_loss(model, batch):
     return masked_cross_entropy(scores, batch.target_out)
 
 
-def train_step(model, batch, optimizer, clip=1.0):
+def train_step(model, batch, optimizer, clip=1.0, loss_function=batch_loss):
     """One update by teacher forcing. Returns the loss before it, in nats a token.
 
     clip: a gradient with a larger norm is scaled down to this (Pascanu et al., 2013).
@@ -62,7 +71,7 @@ def train_step(model, batch, optimizer, clip=1.0):
     gradient isn't finite.
     """
     model.train()
-    loss = batch_loss(model, batch)
+    loss = loss_function(model, batch)
     optimizer.zero_grad()
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
@@ -93,10 +102,37 @@ def evaluate_loss(model, loader):
     return total / tokens
 
 
+def running_mean(keep, mean, value, updates):
+    """The mean after `updates` values and one more; the first ones are let go faster.
+
+    Without that, a short training's mean would be little more than its first values.
+    """
+    count = updates.item()
+    return torch.lerp(value, mean, min(keep, (1 + count) / (10 + count)))
+
+
+@contextlib.contextmanager
+def interrupt_held():
+    """Hold back an interrupt (Ctrl-C, the stop button) until the block is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # interrupts go to the main thread
+        return
+    held = []
+    handler = signal.signal(signal.SIGINT, lambda *args: held.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if held and callable(handler):
+        handler(*held[0])
+
+
 class Trainer:
     """Adam over epochs of a BatchLoader; can be interrupted, and resumed from a file.
 
     lr rises linearly over the first `warmup` of all steps, then falls linearly to 0.
+    averaging: how much of the parameters' running mean each update keeps, such as
+    0.999; `averaged` is the model that has them, and it is the one validated. 0: none.
     losses: each step's loss. history: a dict each epoch with `train_loss`, `valid_loss`
     (None without a valid_loader), `seconds` and `tokens` (real target tokens).
     """
@@ -110,6 +146,8 @@ class Trainer:
         lr=3e-3,
         clip=1.0,
         warmup=0.05,
+        averaging=0.0,
+        loss_function=batch_loss,
     ):
         if num_epochs < 1:
             raise ValueError(f"num_epochs must be at least 1, got {num_epochs}")
@@ -120,10 +158,19 @@ class Trainer:
             clip,
             warmup,
         )
+        self.averaging, self.loss_function = averaging, loss_function
         self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+        self._mean = averaging and AveragedModel(
+            model, avg_fn=partial(running_mean, averaging)
+        )
         self.step = 0  # updates made so far, over all epochs
         self.losses, self.history = [], []
         self._epoch = {"seconds": 0.0, "tokens": 0}
+
+    @property
+    def averaged(self):
+        """The model with the running mean of the parameters; else the model itself."""
+        return self._mean.module if self._mean else self.model
 
     def learning_rate(self, step):
         """The rate of update number `step`, counted from 0."""
@@ -136,15 +183,17 @@ class Trainer:
         """Train to the last epoch, from wherever training stands; returns self.
 
         checkpoint: a function called with the trainer after each epoch, such as one
-        that calls `save_checkpoint`. An interrupt leaves model, losses and history
-        usable, and the next `fit()` goes on with the next batch.
+        that calls `save_checkpoint`; True from it ends the training. An interrupt
+        leaves model, losses and history usable, and the next `fit()` goes on with the
+        next batch.
         """
         per_epoch = len(self.loader)
         total = self.num_epochs * per_epoch
         bar = tqdm(total=total, initial=self.step, unit="batch", disable=not progress)
         with bar:
-            while self.step < total:
-                epoch, done = divmod(self.step, per_epoch)
+            while len(self.history) < self.num_epochs:
+                epoch = len(self.history)
+                done = self.step - epoch * per_epoch
                 start = time.perf_counter()
                 try:
                     self._run_epoch(epoch, done, bar)
@@ -152,33 +201,34 @@ class Trainer:
                     self._epoch["seconds"] += time.perf_counter() - start
                 self._close_epoch(epoch)
                 bar.set_postfix(self._summary())
-                if checkpoint is not None:
-                    checkpoint(self)
+                if checkpoint is not None and checkpoint(self):
+                    break
         return self
 
     def _run_epoch(self, epoch, done, bar):
         for index, batch in enumerate(self.loader.epoch(epoch)):
             if index < done:
                 continue
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.learning_rate(self.step)
-            loss = train_step(self.model, batch, self.optimizer, self.clip)
-            self.losses.append(loss)
-            self._epoch["tokens"] += batch.target_lens.sum().item()
-            self.step += 1
+            with interrupt_held():  # an update is made and counted, or neither
+                for group in self.optimizer.param_groups:
+                    group["lr"] = self.learning_rate(self.step)
+                loss = train_step(
+                    self.model, batch, self.optimizer, self.clip, self.loss_function
+                )
+                if self._mean:
+                    self._mean.update_parameters(self.model)
+                self.losses.append(loss)
+                self._epoch["tokens"] += batch.target_lens.sum().item()
+                self.step += 1
             bar.update()
 
     def _close_epoch(self, epoch):
         losses = self.losses[epoch * len(self.loader) :]
-        valid = self.valid_loader and evaluate_loss(self.model, self.valid_loader)
-        self.history.append(
-            {
-                "train_loss": sum(losses) / len(losses),
-                "valid_loss": valid,
-                **self._epoch,
-            }
-        )
-        self._epoch = {"seconds": 0.0, "tokens": 0}
+        valid = self.valid_loader and evaluate_loss(self.averaged, self.valid_loader)
+        entry = {"train_loss": sum(losses) / len(losses), "valid_loss": valid}
+        with interrupt_held():
+            self.history.append({**entry, **self._epoch})
+            self._epoch = {"seconds": 0.0, "tokens": 0}
 
     def _summary(self):
         last = self.history[-1]
@@ -198,10 +248,10 @@ class Trainer:
         saved = load_checkpoint(path)
         if saved.training is None:
             raise ValueError(f"{path} holds a model but no state of training to resume")
-        plan = self._plan()
-        if saved.training["plan"] != plan:
+        training, plan = check_training(saved.training, path), self._plan()
+        if training["plan"] != plan:
             raise ValueError(
-                f"{path} was trained as {saved.training['plan']}, but this "
+                f"{path} was trained as {training['plan']}, but this "
                 f"trainer is set to {plan}: make them equal to resume"
             )
         self.model.load_state_dict(saved.model.state_dict())
@@ -215,9 +265,17 @@ class Trainer:
             if f"optimizer.{i}.step" in saved.tensors
         }
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+        if self._mean:
+            mean = {
+                name.removeprefix("mean."): value
+                for name, value in saved.tensors.items()
+                if name.startswith("mean.")
+            }
+            load_parameters(self._mean.module, mean)
+            self._mean.n_averaged.copy_(saved.tensors["mean_updates"])
         torch.set_rng_state(saved.tensors["rng_state"])
-        self.step, self.losses = saved.training["step"], saved.training["losses"]
-        self.history, self._epoch = saved.training["history"], saved.training["epoch"]
+        self.step, self.losses = training["step"], training["losses"]
+        self.history, self._epoch = training["history"], training["epoch"]
         return self
 
     def _plan(self):
@@ -227,11 +285,16 @@ class Trainer:
             "lr": self.lr,
             "clip": self.clip,
             "warmup": self.warmup,
+            "averaging": self.averaging,
         }
 
     def _state(self):
         """(tensors, plain values) from which `resume` goes on."""
         tensors = {"rng_state": torch.get_rng_state()}
+        if self._mean:
+            mean = self._mean.module.named_parameters()
+            tensors.update({f"mean.{name}": value.data for name, value in mean})
+            tensors["mean_updates"] = self._mean.n_averaged
         for i, entry in self.optimizer.state_dict()["state"].items():
             tensors.update(
                 {f"optimizer.{i}.{name}": value for name, value in entry.items()}
@@ -243,6 +306,22 @@ class Trainer:
             "history": self.history,
             "epoch": self._epoch,
         }
+
+
+def check_training(training, path):
+    """Return training; ValueError unless it is what a trainer describes itself by."""
+    try:
+        whole = (
+            training.keys() == {"plan", "step", "losses", "history", "epoch"}
+            and len(training["losses"]) == training["step"]
+            and len(training["history"]) <= training["plan"]["num_epochs"]
+            and training["epoch"].keys() == {"seconds", "tokens"}
+        )
+    except (AttributeError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise ValueError(f"the state of training in {path} doesn't fit together")
+    return training
 
 
 class Checkpoint(NamedTuple):
@@ -257,14 +336,15 @@ class Checkpoint(NamedTuple):
 
 
 def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None):
-    """Store a model from `build_model`, its vocabularies and, on request, its training.
+    """Store a model with a `config`, its vocabularies and, on request, its training.
 
     A safetensors file, which holds numbers and never code. It is written beside `path`
     and then moved there, so `path` is at every moment whole: the old file or the new.
+    Raises OSError, naming the bytes it needs, if it can't be written.
     notes: plain values to store along, such as scores and settings.
     """
     path = Path(path)
-    tensors = {f"model.{k}": v.contiguous() for k, v in model.state_dict().items()}
+    tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
     training = None
     if trainer is not None:
         extra, training = trainer._state()
@@ -273,8 +353,8 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         "config": model.config,
         "training": training,
         "notes": notes or {},
-        "src_vocab": [src_vocab.lang, src_vocab.idx_to_token],
-        "tgt_vocab": [tgt_vocab.lang, tgt_vocab.idx_to_token],
+        "src_vocab": pack_vocab(src_vocab),
+        "tgt_vocab": pack_vocab(tgt_vocab),
     }
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -290,9 +370,71 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
             os.fsync(file.fileno())
         os.chmod(partial, 0o644)
         os.replace(partial, path)
+    except (SafetensorError, OSError) as error:
+        size = len(json.dumps(header)) + sum(t.nbytes for t in tensors.values())
+        raise OSError(
+            f"could not save {path} ({error}): it needs {size:,} bytes there. "
+            "A file that was there before is as it was"
+        ) from error
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
+
+
+def load_parameters(model, saved):
+    """Copy tensors by name into a model; one that two modules share is saved once."""
+    own = dict(model.named_parameters())
+    if own.keys() != saved.keys():
+        different = sorted(own.keys() ^ saved.keys())
+        raise ValueError(f"parameters only on one side: {', '.join(different)}")
+    model.load_state_dict(saved, strict=False)
+
+
+def pack_vocab(vocab):
+    """A vocabulary as plain values: its language, and its tokens or subword model."""
+    if isinstance(vocab, SubwordVocab):
+        return [vocab.lang, base64.b64encode(vocab.model).decode()]
+    return [vocab.lang, vocab.idx_to_token]
+
+
+def unpack_vocab(packed):
+    """The vocabulary that `pack_vocab` packed."""
+    lang, content = packed
+    if isinstance(content, str):
+        return SubwordVocab(base64.b64decode(content, validate=True), lang)
+    return Vocab.from_tokens(content, lang)
+
+
+class ShapesOnly(TorchFunctionMode):
+    """Modules built in this mode take no memory: their tensors have shapes alone.
+
+    An embedding's first numbers are not drawn: on the meta device, PyTorch would
+    import a large part of itself for that, for seconds.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.nn.init.normal_:
+            return kwargs["tensor"]
+        with torch.device("meta"):
+            return function(*args, **(kwargs or {}))
+
+
+def check_config(build, config, saved, vocabs):
+    """ValueError unless the settings fit the parameters and the vocabularies.
+
+    Asked before the model is built: settings that lie get no memory.
+    """
+    sizes = [config["src_vocab_size"], config["tgt_vocab_size"]]
+    if sizes != [len(vocab) for vocab in vocabs]:
+        raise ValueError(f"the settings name other sizes of vocabularies: {sizes}")
+    if (config.get("num_layers") or 1) > len(saved):
+        raise ValueError(f"{config['num_layers']} layers in {len(saved)} parameters")
+    with ShapesOnly():
+        named = {name: p.shape for name, p in build(**config).named_parameters()}
+    held = {name: tensor.shape for name, tensor in saved.items()}
+    wrong = sorted({name for name, _ in named.items() ^ held.items()})
+    if wrong:
+        raise ValueError(f"the settings name other sizes of {', '.join(wrong[:3])}")
 
 
 def load_checkpoint(path):
@@ -319,20 +461,19 @@ def load_checkpoint(path):
         )
     try:
         header = json.loads(metadata["header"])
-        vocabs = [
-            Vocab.from_tokens(tokens, lang)
-            for lang, tokens in (header["src_vocab"], header["tgt_vocab"])
-        ]
-        model = build_model(**header["config"])
-        model.load_state_dict(
-            {
-                name.removeprefix("model."): value
-                for name, value in tensors.items()
-                if name.startswith("model.")
-            }
-        )
+        vocabs = [unpack_vocab(header[name]) for name in ("src_vocab", "tgt_vocab")]
+        config = header["config"]
+        build = build_translator if config["kind"] in TRANSLATORS else build_model
+        saved = {
+            name.removeprefix("model."): value
+            for name, value in tensors.items()
+            if name.startswith("model.")
+        }
+        check_config(build, config, saved, vocabs)
+        model = build(**config)
+        load_parameters(model, saved)
         training, notes = header["training"], header["notes"]
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(
             f"{path} has the right format but its contents don't fit together ({error})"
         ) from error

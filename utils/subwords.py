@@ -1,0 +1,203 @@
+"""Subwords: pieces of words, so that a small vocabulary can write any word.
+
+The pieces and the cutting are sentencepiece's unigram model (Kudo, 2018). `▁` begins a
+word: `▁snow board` is one word of two pieces.
+"""
+
+import io
+import math
+import random
+import re
+from copy import copy
+
+import sentencepiece
+
+from utils.data import BatchLoader
+from utils.text import (
+    BOS,
+    BOS_ID,
+    EOS,
+    EOS_ID,
+    PAD,
+    PAD_ID,
+    SPECIALS,
+    UNK,
+    UNK_ID,
+    Vocab,
+    check_language,
+    check_tokens,
+    detokenize,
+    tokenize,
+)
+
+SPACE = "▁"  # what sentencepiece writes for the space before a word
+
+
+class SubwordVocab:
+    """The subword pieces of one language and their ids: `Vocab`'s interface.
+
+    Sentences stay lists of words on the outside; inside, a word is one or more pieces.
+    Chinese has no spaces: there the whole sentence is cut, as if it were one word.
+    model: what sentencepiece stores, as bytes. Raises ValueError for other bytes.
+    """
+
+    ways_a_word = 8  # of cutting it, the most probable ones, that `sample` draws from
+
+    def __init__(self, model: bytes, lang):
+        self.model, self.lang = model, check_language(lang)
+        pieces = sentencepiece.SentencePieceProcessor()
+        try:
+            pieces.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise ValueError(
+                f"these {len(model)} bytes are no sentencepiece model"
+            ) from error
+        self._pieces = pieces
+        self.idx_to_token = [pieces.id_to_piece(i) for i in range(len(pieces))]
+        if tuple(self.idx_to_token[: len(SPECIALS)]) != SPECIALS:
+            raise ValueError(
+                f"a subword vocabulary begins with {', '.join(SPECIALS)}, "
+                f"this one with {', '.join(self.idx_to_token[: len(SPECIALS)])}"
+            )
+        self.token_to_idx = {piece: i for i, piece in enumerate(self.idx_to_token)}
+        self._ids, self._ways = {}, {}  # by word, filled as words come
+
+    @classmethod
+    def train(cls, sentences, lang, size):
+        """Learn `size` pieces (specials included) from lists of words.
+
+        Raises ValueError when the text is too small for so many, or has too many
+        characters for so few.
+        """
+        lines = [" ".join(_units(check_tokens(s), lang)) for s in sentences]
+        check_training(lines, size)
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(lines), model_writer=model, vocab_size=size,
+                character_coverage=1.0, normalization_rule_name="identity",
+                pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID, unk_id=UNK_ID,
+                pad_piece=PAD, bos_piece=BOS, eos_piece=EOS, unk_piece=UNK,
+                num_threads=1, minloglevel=2,
+            )  # fmt: skip
+        except RuntimeError as error:
+            reason = str(error).rpartition("] ")[2]  # before it: a line of its source
+            raise ValueError(
+                f"{len(lines)} sentences don't give {size} pieces: {reason}"
+            ) from error
+        return cls(model.getvalue(), lang)
+
+    def __len__(self):
+        return len(self.idx_to_token)
+
+    def __contains__(self, word):
+        """Whether these pieces can write a word."""
+        return UNK_ID not in self._best(word)
+
+    def __getitem__(self, words):
+        """The id of a piece (str), or the ids of the pieces of a list of words."""
+        if isinstance(words, str):
+            return self.token_to_idx.get(words, UNK_ID)
+        return [i for unit in _units(words, self.lang) for i in self._best(unit)]
+
+    def sample(self, words, rng, alpha):
+        """Ids of words, each cut in a way drawn by its probability to the power alpha.
+
+        Subword regularisation (Kudo, 2018, section 3.1). rng: a random.Random.
+        """
+        ids = []
+        for word in _units(words, self.lang):
+            ways, log_probs = self._ways_of(word)
+            if len(ways) == 1:
+                ids += ways[0]
+            else:
+                weights = [math.exp(alpha * (p - log_probs[0])) for p in log_probs]
+                ids += rng.choices(ways, weights)[0]
+        return ids
+
+    def _best(self, word):
+        if word not in self._ids:
+            self._ids[word] = self._pieces.encode(word)
+        return self._ids[word]
+
+    def _ways_of(self, word):
+        if word not in self._ways:
+            ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
+            score = self._pieces.get_score  # a log-probability
+            self._ways[word] = ways, [sum(map(score, way)) for way in ways]
+        return self._ways[word]
+
+    to_tokens = Vocab.to_tokens
+
+
+def check_training(lines, size):
+    """ValueError, in words, unless there is text, and a size beyond the specials."""
+    if not any(lines):
+        raise ValueError("there is no text to learn pieces from")
+    if not isinstance(size, int) or size <= len(SPECIALS):
+        raise ValueError(
+            f"size must be a whole number above {len(SPECIALS)}, the number of special "
+            f"tokens, got {size!r}"
+        )
+
+
+def _units(words, lang):
+    """What is cut into pieces: words, or a Chinese sentence, which has no spaces."""
+    return [detokenize(words, lang).lower()] if lang == "zh" else words
+
+
+def to_pieces(words, vocab) -> list[str]:
+    """The tokens that a vocabulary makes of words: pieces, or the words themselves."""
+    if isinstance(vocab, SubwordVocab):
+        return vocab.to_tokens(vocab[list(words)])
+    return list(words)
+
+
+def to_words(tokens, vocab) -> list[str]:
+    """The words that a vocabulary's tokens spell; specials are left out, but <unk>."""
+    tokens = [t for t in tokens if t not in (PAD, BOS, EOS)]
+    if isinstance(vocab, SubwordVocab):
+        words = "".join(tokens).replace(SPACE, " ").split()
+        return as_spelled(words, vocab)
+    return tokens
+
+
+def as_spelled(words, vocab) -> list[str]:
+    """Words as `to_words` gives them: of Chinese in pieces, the characters one by one.
+
+    To compare a translation with references that are cut into longer words.
+    """
+    if isinstance(vocab, SubwordVocab) and vocab.lang == "zh":
+        parts = [part for word in words for part in re.split(f"({UNK})", word)]
+        cut = [[part] if part == UNK else tokenize(part, "zh") for part in parts]
+        return [word for words in cut for word in words]
+    return list(words)
+
+
+class SampledLoader(BatchLoader):
+    """A BatchLoader that cuts every word anew in each epoch: see SubwordVocab.sample.
+
+    The cuts depend on the seed and the epoch alone.
+    """
+
+    def __init__(self, pairs, src_vocab, tgt_vocab, batch_size, seed, alpha):
+        super().__init__(pairs, src_vocab, tgt_vocab, batch_size, seed)
+        self.pairs, self.vocabs, self.alpha = pairs, (src_vocab, tgt_vocab), alpha
+
+    def epoch(self, k):
+        rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
+        drawn = copy(self)
+        drawn.ids = [
+            tuple(
+                [*self._cut(words, vocab, rng), EOS_ID]
+                for vocab, words in zip(self.vocabs, pair[:2], strict=True)
+            )
+            for pair in self.pairs
+        ]
+        drawn.lengths = [(len(source), len(target)) for source, target in drawn.ids]
+        return super(SampledLoader, drawn).epoch(k)
+
+    def _cut(self, words, vocab, rng):
+        if isinstance(vocab, SubwordVocab):
+            return vocab.sample(words, rng, self.alpha)
+        return vocab[words]
