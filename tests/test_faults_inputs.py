@@ -1,0 +1,311 @@
+"""Random inputs: an answer without NaN, or an error of ours, in words.
+
+LEARNING_TO_ALIGN_FAULTS=10000 tries that many inputs for each instead of 200.
+"""
+
+import linecache
+import os
+import traceback
+from pathlib import Path
+
+import hypothesis
+import pytest
+import torch
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+import utils
+from utils.attention import masked_softmax
+from utils.data import Batch, BatchLoader, Pair, cut_batches, encode_sources, pad
+from utils.decoding import beam_search, greedy_decode, translate, translate_tokens
+from utils.seq2seq import build_model
+from utils.text import LANGUAGES, SPECIALS, Vocab, detokenize, tokenize
+
+TRIES = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 200))
+tries = hypothesis.settings(
+    max_examples=TRIES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+CHARACTERS = st.characters(exclude_categories=[]) | st.sampled_from("aé我'’- .\u0301")
+TEXTS = st.text(CHARACTERS, max_size=40)
+NOT_TEXT = st.none() | st.booleans() | st.integers() | st.floats() | st.binary()
+ANYTHING = st.recursive(
+    TEXTS | NOT_TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(TEXTS, inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+LANGS = st.sampled_from(sorted(LANGUAGES))
+SENTENCES = st.lists(st.lists(st.sampled_from(["a", "b", "", "<unk>", "我"])))
+
+
+def tried(function, *arguments, **options):
+    """What the function returns, or None where it raises an error of ours.
+
+    Ours: a `raise` of utils/, with words, of a kind that a caller can expect.
+    """
+    try:
+        return function(*arguments, **options)
+    except (ValueError, TypeError, IndexError) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        line = linecache.getline(last.filename, last.lineno).strip()
+        in_utils = Path(last.filename).parent == Path(utils.__file__).parent
+        if not (in_utils and line.startswith("raise") and len(str(error).split()) > 3):
+            raise
+        return None
+
+
+def test_an_error_of_another_kind_is_found():
+    with pytest.raises(TypeError):
+        tried(len, 3)
+    with pytest.raises(KeyError):
+        tried({}.__getitem__, "a")
+    with pytest.raises(TypeError):  # from inside utils, but not raised by it
+        tried(pad, [3])
+    assert tried(tokenize, 3, "en") is None
+
+
+# --- text ------------------------------------------------------------------------
+
+
+@tries
+@given(TEXTS, LANGS, st.none() | st.sets(TEXTS, max_size=5))
+def test_any_text_can_be_tokenised_and_written(text, lang, words):
+    tokens = tokenize(text, lang, words)
+    assert all(token and isinstance(token, str) for token in tokens)
+    assert not any(character.isspace() for character in "".join(tokens))
+    assert isinstance(detokenize(tokens, lang), str)
+
+
+@tries
+@given(ANYTHING, LANGS | ANYTHING)
+def test_anything_to_tokenise(text, lang):
+    tried(tokenize, text, lang)
+
+
+@tries
+@given(st.lists(TEXTS | st.sampled_from(SPECIALS), max_size=9), LANGS)
+def test_any_tokens_can_be_written(tokens, lang):
+    assert isinstance(detokenize(tokens, lang), str)
+
+
+@tries
+@given(
+    st.lists(st.lists(TEXTS | st.sampled_from(SPECIALS), max_size=5), max_size=5),
+    LANGS,
+    st.integers(-2, 5),
+    st.none() | st.integers(-2, 5),
+    st.lists(TEXTS, max_size=5),
+)
+def test_any_vocabulary(sentences, lang, min_freq, max_size, asked):
+    vocab = tried(Vocab, sentences, lang, min_freq, max_size)
+    if vocab is not None:
+        ids = vocab[asked]
+        assert all(0 <= i < len(vocab) for i in ids)
+        known = [token for token in asked if token in vocab]
+        assert vocab.to_tokens(vocab[known]) == known
+        again = Vocab.from_tokens(vocab.idx_to_token, lang)
+        assert again.token_to_idx == vocab.token_to_idx
+
+
+@tries
+@given(st.lists(ANYTHING, max_size=4), st.integers() | st.lists(st.integers()))
+def test_anything_as_a_stored_vocabulary_or_an_id(tokens, ids):
+    tried(Vocab.from_tokens, tokens, "en")
+    tried(Vocab.from_tokens, [*SPECIALS, *tokens], "en")
+    tried(Vocab([["a"]], "en").to_tokens, ids)
+
+
+# --- batches ---------------------------------------------------------------------
+
+VOCABS = Vocab([["a", "b", "我"]], "zh"), Vocab([["x", "y"]], "fr")
+TARGETS = st.lists(st.sampled_from(["x", "y", "z"]), max_size=6)
+SOURCES = st.lists(st.sampled_from([*"ab我?", "", "\0", "<unk>"]), max_size=6)
+PAIRS = st.lists(st.builds(Pair, SOURCES, TARGETS), max_size=9)
+
+
+@tries
+@given(
+    PAIRS,
+    st.integers(-1, 5) | st.none() | st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_batches(pairs, batch_size, seed, bucketed, shuffle):
+    loader = tried(BatchLoader, pairs, *VOCABS, batch_size, seed, bucketed, shuffle)
+    if loader is not None:
+        batches = list(loader.epoch(3))
+        assert len(batches) == len(loader)
+        assert sum(len(batch.source) for batch in batches) == len(pairs)
+        for batch in batches:
+            assert batch.source.shape[1] == batch.source_lens.max()
+            assert batch.target_in.shape == batch.target_out.shape
+
+
+@tries
+@given(PAIRS, SENTENCES | TEXTS)
+def test_any_one_batch(pairs, sentences):
+    tried(Batch.from_pairs, pairs, *VOCABS)
+    tried(encode_sources, sentences, VOCABS[0])
+
+
+@tries
+@given(st.lists(st.integers(1, 30)), st.integers(1, 9), st.booleans())
+def test_any_cut(lengths, batch_size, bucketed):
+    batches = cut_batches(lengths, batch_size, bucketed)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+
+
+# --- attention -------------------------------------------------------------------
+
+TYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+EXTREME = st.sampled_from([0.0, 1.0, -1.0, 1e-30, 80.0, 6e4, -6e4, "largest", "lowest"])
+
+
+@st.composite
+def scores(draw):
+    """Finite scores (B, Q, K) of any size and type, whatever stands at the padding."""
+    B, Q, K = (draw(st.integers(1, 3)) for _ in range(3))
+    dtype = draw(st.sampled_from(TYPES))
+    limits = torch.finfo(dtype)
+    values = draw(st.lists(EXTREME, min_size=B * Q * K, max_size=B * Q * K))
+    named = {"largest": limits.max, "lowest": limits.min}
+    X = torch.tensor([named.get(v, v) for v in values], dtype=torch.float64)
+    X = X.clamp(limits.min, limits.max).to(dtype).view(B, Q, K)
+    shape = draw(st.sampled_from([(B,), (B, Q)]))
+    lens = draw(st.lists(st.integers(0, K), min_size=B * Q, max_size=B * Q))
+    lens = torch.tensor(lens[: B if len(shape) == 1 else B * Q]).view(shape)
+    garbage = draw(st.sampled_from([0.0, torch.nan, torch.inf, -torch.inf]))
+    each = lens if len(shape) == 2 else lens.unsqueeze(1)
+    padding = (torch.arange(K) >= each.unsqueeze(-1)).expand(B, Q, K)
+    return X.masked_fill(padding, garbage), lens, padding
+
+
+@tries
+@given(scores())
+def test_weights_of_any_scores_are_finite(case):
+    X, lens, padding = case
+    X.requires_grad_()
+    weights = masked_softmax(X, lens)
+    assert weights.isfinite().all() and (weights[padding] == 0).all()
+    real = (~padding).any(dim=-1)
+    sums = weights.sum(dim=-1).double()
+    torch.testing.assert_close(sums, real.double(), atol=0.02, rtol=0)
+    (weights * torch.arange(weights.shape[-1])).sum().backward()
+    assert X.grad.isfinite().all() and (X.grad[padding] == 0).all()
+
+
+@tries
+@given(
+    st.lists(st.integers(0, 3), max_size=4),
+    st.sampled_from([*TYPES, torch.int64, torch.bool]),
+    st.none() | st.integers(-3, 5) | st.lists(st.integers(-3, 5), max_size=4),
+    st.sampled_from([torch.int64, torch.int32, torch.float32, torch.bool]),
+)
+def test_scores_and_lengths_of_any_shape(shape, dtype, lens, lens_dtype):
+    lens = None if lens is None else torch.tensor(lens, dtype=lens_dtype)
+    weights = tried(masked_softmax, torch.zeros(shape, dtype=dtype), lens)
+    assert weights is None or weights.isfinite().all()
+
+
+# --- decoding --------------------------------------------------------------------
+
+
+def random_model(kind, seed, scale):
+    """A model that nothing has trained, with parameters as large as asked."""
+    torch.manual_seed(seed)
+    model = build_model(kind, len(VOCABS[0]), len(VOCABS[1]), 3, 4)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+    return model
+
+
+MODELS = st.builds(
+    random_model,
+    st.sampled_from(["attention", "fixed"]),
+    st.integers(0, 20),
+    st.sampled_from([0.0, 1.0, 30.0, 1e4, 1e15]),
+)
+NUMBERS = st.none() | st.integers(-2, 6) | st.floats() | st.booleans() | TEXTS
+PENALTIES = st.sampled_from([0.0, 0.6, 1.0, 3]) | st.floats() | st.none() | TEXTS
+
+
+@tries
+@given(MODELS, TEXTS | ANYTHING, NUMBERS, NUMBERS, PENALTIES)
+def test_translate_anything(model, sentence, max_steps, beam_size, length_penalty):
+    found = tried(
+        translate,
+        model,
+        sentence,
+        *VOCABS,
+        max_steps=max_steps,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+    )
+    if found is not None:
+        check(found)
+
+
+def check(found):
+    weights = found.attention_weights
+    assert isinstance(found.text, str)
+    if weights is not None:
+        assert weights.shape == (len(found.tokens), len(found.source_tokens))
+        assert weights.isfinite().all()
+        torch.testing.assert_close(weights.sum(1), torch.ones(len(weights)))
+
+
+@tries
+@given(
+    MODELS,
+    st.lists(st.lists(TEXTS | ANYTHING, max_size=5) | ANYTHING, max_size=4) | ANYTHING,
+    st.integers(-1, 4) | NUMBERS,
+    st.integers(1, 3),
+)
+def test_translate_any_tokens(model, sentences, batch_size, beam_size):
+    found = tried(
+        translate_tokens,
+        model,
+        sentences,
+        *VOCABS,
+        batch_size=batch_size,
+        beam_size=beam_size,
+        max_steps=5,
+    )
+    for translation in found or []:
+        check(translation)
+
+
+@st.composite
+def sources(draw):
+    """Ids and lengths that may or may not fit the model and each other."""
+    B, S = draw(st.integers(0, 3)), draw(st.integers(0, 4))
+    ids = draw(st.lists(st.integers(-1, 7), min_size=B * S, max_size=B * S))
+    lens = draw(st.lists(st.integers(-1, S + 1), max_size=B + 1))
+    whole = draw(st.sampled_from([torch.int64, torch.int64, torch.float32]))
+    return torch.tensor(ids, dtype=whole).view(B, S), torch.tensor(lens, dtype=whole)
+
+
+GOOD_SOURCE = torch.tensor([[4, 5, 2], [6, 2, 0]]), torch.tensor([3, 2])
+
+
+@tries
+@given(MODELS, sources() | st.just(GOOD_SOURCE), NUMBERS, NUMBERS, PENALTIES)
+def test_search_anything(model, source, beam_size, max_steps, length_penalty):
+    found = tried(beam_search, model, *source, beam_size, max_steps, length_penalty)
+    if found is not None:
+        ids, log_probs, weights = found
+        assert len(ids) == len(log_probs) == len(source[0])
+        assert log_probs.isfinite().all() and (log_probs <= 0).all()
+        assert weights is None or weights.isfinite().all()
+    found = tried(greedy_decode, model, *source, 5)
+    if found is not None:
+        ids, weights = found
+        assert weights is None or weights.isfinite().all()
