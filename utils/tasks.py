@@ -1,0 +1,420 @@
+"""Three tasks beyond translation, drawn from a seed, with gold links.
+
+`stories`: a story and a question -> the answer. `headlines`: news among habits -> a
+headline. `dates`: a written date -> ISO form, letter by letter. Each is a `Corpus`
+with the splits train, valid, test and harder ones; no source is in two of them. A link
+joins a target word with the source words that decide it. The words of stories and
+headlines, but for "where", are those of the Village corpus.
+
+Letters in shape comments: S source and T target words.
+"""
+
+import math
+import random
+from datetime import date
+from itertools import pairwise
+from string import Formatter
+from typing import NamedTuple
+
+import torch
+from rouge_score.rouge_scorer import RougeScorer
+
+from utils.data import Batch, Corpus, Pair, cut
+
+# Stories
+
+PEOPLE = ("baker", "farmer", "nurse", "painter")
+PLACES = ("garden", "kitchen", "market", "school", "church", "station")
+THINGS = ("key", "hat", "letter")
+GOES = ("goes", "walks", "runs")
+NEVER_THERE = dict(zip(PEOPLE, PLACES, strict=False))  # in no training story
+QUESTIONS = {
+    "person": "where is the {} ?",
+    "holder": "who has the {} ?",
+    "thing": "where is the {} ?",
+}
+STORY_SIZES = {"train": 16000, "valid": 500, "test": 1000, "new": 500, "long": 1000}
+
+
+class Event(NamedTuple):
+    """Something that happens: someone goes to a place, or takes or sends a thing."""
+
+    who: str
+    verb: str
+    what: str
+    to: str | None = None
+
+    def words(self):
+        """The sentence that tells it."""
+        to = " to" if self.verb in GOES else ""
+        receiver = f" to the {self.to}" if self.to else ""
+        return f"the {self.who} {self.verb}{to} the {self.what}{receiver} .".split()
+
+
+def last_fact(kind, name, events):
+    """The answer to a question, and the number of the event that decides it.
+
+    kind: a key of QUESTIONS; name: of whom or what. The last event that says it
+    counts. For "thing" two events count: who has it, then where that person is; the
+    number is that of the second. None if the story doesn't say.
+    """
+    if kind == "thing":
+        held = last_fact("holder", name, events)
+        return held and last_fact("person", held[0], events)
+    for n, event in reversed(list(enumerate(events))):
+        if kind == "person" and event.who == name and event.verb in GOES:
+            return event.what, n
+        if kind == "holder" and event.what == name:
+            return event.to or event.who, n
+    return None
+
+
+def draw_events(count, rng, everywhere=False):
+    """`count` events among three people and two things.
+
+    everywhere: also where NEVER_THERE says that a person never is.
+    """
+    people, things = rng.sample(PEOPLE, 3), rng.sample(THINGS, 2)
+    holder, events = {}, []
+    while len(events) < count:
+        who, thing = rng.choice(people), rng.choice(things)
+        if rng.random() < 0.6:
+            place = rng.choice(PLACES)
+            if everywhere or NEVER_THERE[who] != place:
+                events.append(Event(who, rng.choice(GOES), place))
+        elif thing not in holder:
+            holder[thing] = who
+            events.append(Event(who, "takes", thing))
+        elif holder[thing] == who:
+            holder[thing] = rng.choice([other for other in people if other != who])
+            events.append(Event(who, "sends", thing, holder[thing]))
+    return events
+
+
+def ask(kind, name, events):
+    """Story and question as a Pair; the link leads to the answer's last mention.
+
+    Tags: the kind of question. Raises ValueError if the story doesn't say.
+    """
+    fact = last_fact(kind, name, events)
+    if fact is None:
+        raise ValueError(f"the story doesn't say: {QUESTIONS[kind].format(name)}")
+    answer, n = fact
+    sentences = [event.words() for event in events]
+    before = sum(map(len, sentences[:n]))
+    link = (before + sentences[n].index(answer), 0)
+    source = sum(sentences, []) + QUESTIONS[kind].format(name).split()
+    return Pair(tuple(source), (answer,), frozenset({link}), frozenset({kind}))
+
+
+def draw_story(split, rng):
+    """One story with a question that it answers."""
+    new = split == "new"
+    while True:
+        count = rng.randint(6, 10) if split == "long" else rng.randint(2, 5)
+        events = draw_events(count, rng, everywhere=new)
+        kind = rng.choice(list(QUESTIONS))
+        name = rng.choice(PEOPLE if kind == "person" else THINGS)
+        fact = last_fact(kind, name, events)
+        if fact is None:
+            continue
+        event = events[fact[1]]
+        if not new or event.what == NEVER_THERE[event.who]:
+            return ask(kind, name, events)
+
+
+def stories(sizes=STORY_SIZES, seed=0) -> Corpus:
+    """Stories of 2 to 5 sentences with a question; "long": of 6 to 10.
+
+    "new": the answer is a place where that person was in no other split.
+    """
+    return Corpus("Stories", "en", "en", draw_splits(sizes, draw_story, seed))
+
+
+# Headlines
+
+REPORTERS = (
+    "baker", "farmer", "doctor", "postman", "painter", "carpenter", "teacher", "nurse",
+)  # fmt: skip
+GOODS = ("table", "chair", "boat", "bicycle", "cart", "box", "basket", "bed")
+DEEDS = {
+    "sold": "sells", "bought": "buys", "took": "takes", "painted": "paints",
+    "repaired": "repairs", "washed": "washes", "cleaned": "cleans",
+}  # fmt: skip
+SCENES = (
+    "in garden", "at market", "at farm", "in barn", "near river", "behind church",
+    "near station", "on hill",
+)  # fmt: skip
+ONCE = ("yesterday", "yesterday evening", "this morning", "last sunday", "last week")
+OFTEN = ("every morning", "every evening", "every sunday", "in winter", "in summer")
+LOOKS = {"who": ("old", "young", "good", None), "what": ("old", "new", "small", None)}
+HEADLINE_SIZES = {"train": 8000, "valid": 500, "test": 500, "new": 500, "long": 500}
+
+
+def draw_report(rng, news, held_out=False):
+    """A sentence of news or habit: its words, and the headline that it would make.
+
+    The headline is a dict: word -> its position in the sentence. held_out: news of
+    who and what that no training story has.
+    """
+    when, verb = rng.choice(ONCE if news else OFTEN), rng.choice(list(DEEDS))
+    i, j = rng.randrange(len(REPORTERS)), rng.randrange(len(GOODS))
+    if news and held_out != (i == j):
+        j = i if held_out else (i + rng.randrange(1, len(GOODS))) % len(GOODS)
+    preposition, place = rng.choice(SCENES).split()
+    words, headline = [*when.split(), ","], {}
+    for word, shown in (
+        ("the", None), (rng.choice(LOOKS["who"]), None), (REPORTERS[i], REPORTERS[i]),
+        (verb if news else DEEDS[verb], DEEDS[verb]), ("the", None),
+        (rng.choice(LOOKS["what"]), None), (GOODS[j], GOODS[j]),
+        (preposition, preposition), ("the", None), (place, place), (".", None),
+    ):  # fmt: skip
+        if shown:
+            headline[shown] = len(words)
+        if word:
+            words.append(word)
+    return words, headline
+
+
+def draw_headline(split, rng):
+    """Several sentences, of which some are news, and a headline of all that is news."""
+    count = rng.randint(5, 8) if split == "long" else rng.randint(2, 4)
+    news = set(rng.sample(range(count), rng.randint(1, count)))
+    source, target, links = [], [], set()
+    for n in range(count):
+        words, shown = draw_report(rng, n in news, split == "new")
+        if n in news:
+            target += [","] if target else []
+            for i, j in enumerate(shown.values(), len(target)):
+                links.add((len(source) + j, i))
+            target += shown
+        source += words
+    tags = frozenset({f"{len(news)} news"})
+    return Pair(tuple(source), tuple(target), frozenset(links), tags)
+
+
+def headlines(sizes=HEADLINE_SIZES, seed=0) -> Corpus:
+    """2 to 4 sentences of news and habits -> a headline that lists the news.
+
+    News is told in the past. The headline says who does what where, in the present,
+    without time, articles and adjectives. "long": 5 to 8 sentences. "new": news with a
+    person and a thing that the news of no other split brings together.
+    """
+    return Corpus("Headlines", "en", "en", draw_splits(sizes, draw_headline, seed))
+
+
+# Dates
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august",
+    "september", "october", "november", "december",
+)  # fmt: skip
+WEEKDAYS = (
+    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+)  # fmt: skip
+DATE_FORMS = (
+    "{d} {month} {year}", "{d} {mon} {year}", "{month} {d}, {year}",
+    "{weekday}, {d} {month} {year}", "the {nth} of {month} {year}",
+    "{dd}/{mm}/{year}", "{year} {month} {d}", "{year}, {mon} {d}",
+)  # fmt: skip
+NEW_FORMS = ("{month} the {nth}, {year}", "{year}/{mm}/{dd}")
+SPACE = "␣"
+DATE_SIZES = {"train": 8000, "valid": 500, "test": 500, "new": 500, "form": 500}
+# Where the parts of a date stand in its ISO form, such as 1998-03-07.
+ISO_PLACES = {
+    "year": (0, 1, 2, 3), "month": (5, 6), "mon": (5, 6), "mm": (5, 6),
+    "d": (8, 9), "dd": (8, 9), "nth": (8, 9),
+}  # fmt: skip
+
+
+def date_parts(day):
+    """What the fields of a form stand for."""
+    n, name = day.day, MONTHS[day.month - 1]
+    last = 0 if n in (11, 12, 13) else n % 10
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+    return {
+        "year": str(day.year), "month": name, "mon": name[:3], "mm": f"{day.month:02}",
+        "d": str(n), "dd": f"{n:02}", "nth": f"{n}{ending}",
+        "weekday": WEEKDAYS[day.weekday()],
+    }  # fmt: skip
+
+
+def write_date(day, form):
+    """A date in a form of DATE_FORMS, and in ISO form: a Pair of characters.
+
+    A digit is linked with its digit, or with all letters of the month's name; a day of
+    one digit with both of its digits. Tags: the form.
+    """
+    parts, source, links = date_parts(day), "", set()
+    for literal, field, _, _ in Formatter().parse(form):
+        source += literal
+        if field is None:
+            continue
+        places, text = ISO_PLACES.get(field, ()), parts[field]
+        digits = sum(map(str.isdigit, text))
+        for k, i in enumerate(places):
+            if digits:
+                links.add((len(source) + max(0, digits - len(places) + k), i))
+            else:
+                links |= {(len(source) + j, i) for j in range(len(text))}
+        source += text
+    source = tuple(source.replace(" ", SPACE))
+    return Pair(source, tuple(day.isoformat()), frozenset(links), frozenset({form}))
+
+
+def draw_date(split, rng):
+    """One date. Of ten days, one is kept for valid and one for the other tests."""
+    first, last = (2020, 2049) if split == "new" else (1950, 2019)
+    range_ = date(first, 1, 1).toordinal(), date(last, 12, 31).toordinal()
+    kept = {"train": range(2, 10), "valid": (1,)}.get(split, (0,))
+    while True:
+        n = rng.randint(*range_)
+        if n % 10 in kept:
+            forms = NEW_FORMS if split == "form" else DATE_FORMS
+            return write_date(date.fromordinal(n), rng.choice(forms))
+
+
+def dates(sizes=DATE_SIZES, seed=0) -> Corpus:
+    """Dates of 1950 to 2019 in eight forms; "new": 2020 to 2049; "form": NEW_FORMS."""
+    return Corpus("Dates", "en", "en", draw_splits(sizes, draw_date, seed))
+
+
+# What the tasks share
+
+
+def draw_splits(sizes, draw, seed) -> dict[str, list[Pair]]:
+    """sizes[split] pairs from draw(split, rng), all with different sources.
+
+    Raises ValueError for a size below 1, or when nothing new is found any more.
+    """
+    seen, splits = set(), {}
+    for split, size in sizes.items():
+        check_size(split, size)
+        rng, pairs = random.Random(f"{seed} {split}"), []
+        misses = 0
+        while len(pairs) < size:
+            pair = draw(split, rng)
+            misses = misses + 1 if pair.source in seen else 0
+            if misses > 1000:
+                raise ValueError(
+                    f"split {split!r}: {size} different sources were asked for, but "
+                    f"after {len(pairs)} hardly a new one is found: ask for fewer"
+                )
+            if not misses:
+                seen.add(pair.source)
+                pairs.append(pair)
+        splits[split] = pairs
+    return splits
+
+
+def check_size(split, size):
+    """ValueError, in words, unless a split can have this size."""
+    if not isinstance(size, int) or size < 1:
+        raise ValueError(f"split {split!r} needs a whole number from 1, got {size!r}")
+
+
+@torch.no_grad()
+def teacher_forced_weights(model, pairs, vocabs, batch_size=128):
+    """Attention weights (T, S) of each pair while the decoder reads its target.
+
+    Rows and columns of <eos> are left out.
+    """
+    model.eval()
+    weights = []
+    for part in cut(pairs, batch_size):
+        batch = Batch.from_pairs(part, *vocabs)
+        model(batch.source, batch.target_in, batch.source_lens)
+        for w, pair in zip(model.decoder.attention_weights, part, strict=True):
+            weights.append(w[: len(pair.target), : len(pair.source)])
+    return weights
+
+
+class GoldAttention(NamedTuple):
+    """How much attention falls on gold, 0 to 1; means over the linked target words."""
+
+    mass: float  # the weight on the linked source words together
+    hits: float  # how often the most attended source word is a linked one
+    chance: float  # the share of the source words that is linked
+
+
+def attention_on_gold(weights, pairs):
+    """GoldAttention of weights (T, S), a row per target word, against gold links.
+
+    Target words without a link aren't counted. Raises ValueError if none has one.
+    """
+    mass, hits, chance = [], [], []
+    for w, pair in zip(weights, pairs, strict=True):
+        for i in {i for _, i in pair.alignment}:
+            gold = [j for j, target in pair.alignment if target == i]
+            mass.append(float(w[i, gold].sum()))
+            hits.append(int(w[i].argmax()) in gold)
+            chance.append(len(gold) / len(pair.source))
+    check_linked(mass)
+    return GoldAttention(*(sum(x) / len(x) for x in (mass, hits, chance)))
+
+
+def check_linked(rows):
+    """ValueError, in words, unless there is a target word with a link."""
+    if not rows:
+        raise ValueError("no target word has a gold link: there is nothing to measure")
+
+
+def whole_sentences(pair, stops=(".", "?")):
+    """The same pair, each link widened to all words of its source sentence."""
+    number, numbers = 0, []
+    for word in pair.source:
+        numbers.append(number)
+        number += word in stops
+    wide = {
+        (k, i) for j, i in pair.alignment for k, n in enumerate(numbers)
+        if n == numbers[j]
+    }  # fmt: skip
+    return pair._replace(alignment=frozenset(wide))
+
+
+def forward_share(places):
+    """The share of steps between successive places that don't go back; 1 is monotone.
+
+    places: positions, one a target word. nan for fewer than two.
+    """
+    steps = [b >= a for a, b in pairwise(places)]
+    return sum(steps) / len(steps) if steps else math.nan
+
+
+def exact_match(hypotheses, references):
+    """The share of hypotheses (lists of words) that equal their reference, 0 to 1.
+
+    Raises ValueError for different numbers of them, or none.
+    """
+    check_sides(hypotheses, references)
+    pairs = zip(hypotheses, references, strict=True)
+    return sum(list(a) == list(b) for a, b in pairs) / len(references)
+
+
+def rouge(hypotheses, references):
+    """Mean ROUGE F-measures, 0 to 100 (Lin, 2004), by the package rouge-score.
+
+    Lists of lists of words -> {"rouge1": .., "rouge2": .., "rougeL": ..}: single words
+    in common, pairs of neighbours in common, the longest common subsequence.
+    Raises ValueError for different numbers of them, or none.
+    """
+    check_sides(hypotheses, references)
+    kinds = ("rouge1", "rouge2", "rougeL")
+    scorer = RougeScorer(kinds, use_stemmer=False)
+    rows = [
+        scorer.score(" ".join(reference), " ".join(hypothesis))
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    return {
+        kind: 100 * sum(row[kind].fmeasure for row in rows) / len(rows)
+        for kind in kinds
+    }
+
+
+def check_sides(hypotheses, references):
+    """ValueError, in words, unless there is one hypothesis for each reference."""
+    if len(hypotheses) != len(references) or not references:
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses and {len(references)} references: give "
+            "one of each, for at least one sentence"
+        )
