@@ -1,0 +1,232 @@
+"""From one query at a time to all at once: heads, self-attention, the Transformer.
+
+Vaswani et al. (2017). Letters in shape comments: B sentences in a batch, Q queries,
+K keys, S source and T target positions, H hidden units, N heads, D = H / N the size of
+a head, L layers, V words in the target vocabulary.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from utils.attention import Attention, DotProductAttention, length_mask
+from utils.seq2seq import EncoderDecoder, check_source, check_target
+
+
+class MultiHeadAttention(Attention):
+    """N scaled dot products, each in a space of its own (3.2.2). Keys are values, too.
+
+    `head_weights`: those of the last call, (B, N, Q, K). `attend` returns their mean.
+    """
+
+    def __init__(self, key_size, query_size, num_hiddens, num_heads, dropout=0.0):
+        super().__init__(key_size, query_size, dropout)
+        self.num_heads, D = num_heads, head_size(num_hiddens, num_heads)
+        self.one_head = DotProductAttention(D, D, scaled=True, dropout=dropout)
+        self.W_q = nn.Linear(query_size, num_hiddens, bias=False)
+        self.W_kv = nn.Linear(key_size, 2 * num_hiddens, bias=False)  # W_k, W_v
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=False)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        check_same(keys, values)
+        return super().forward(queries, keys, values, valid_lens)
+
+    def project_keys(self, keys):
+        """Keys and values of all heads: (B, K, key_size) -> (B, K, 2H)."""
+        return self.W_kv(keys)
+
+    def attend(self, queries, projected_keys, values=None, valid_lens=None):
+        N, parts = self.num_heads, (self.W_q(queries), *projected_keys.chunk(2, dim=-1))
+        lens = None if valid_lens is None else valid_lens.repeat_interleave(N, dim=0)
+        contexts, weights = self.one_head.attend(*(split(x, N) for x in parts), lens)
+        self.head_weights = weights.detach().unflatten(0, (-1, N))
+        return self.W_o(join(contexts, N)), self.head_weights.mean(dim=1)
+
+
+def split(x, num_heads):
+    """(B, K, H) -> (BN, K, D): every head a row of the batch, with its part of H."""
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).flatten(0, 1)
+
+
+def join(x, num_heads):
+    """Back: (BN, K, D) -> (B, K, H)."""
+    return x.unflatten(0, (-1, num_heads)).transpose(1, 2).flatten(2)
+
+
+def position_codes(positions, size):
+    """Sines and cosines that tell positions apart (section 3.5).
+
+    positions (T,) -> (T, size). Wavelengths go from 2π to almost 20,000π; size is even.
+    """
+    rates = 10_000 ** (-torch.arange(0, size, 2, device=positions.device) / size)
+    angles = positions.unsqueeze(1) * rates
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
+
+
+def add_positions(embedded, start=0):
+    """Words (B, T, H) and the codes of their positions, start and following, added."""
+    positions = torch.arange(start, start + embedded.shape[1], device=embedded.device)
+    return embedded + position_codes(positions, embedded.shape[2])
+
+
+def causal_lens(X, start=0):
+    """The causal mask of words X (B, T), as a length for each query (B, T).
+
+    The first may see itself and the `start` words before it; each next one more.
+    """
+    lens = torch.arange(start + 1, start + X.shape[1] + 1, device=X.device)
+    return lens.expand(X.shape)
+
+
+class TransformerEncoder(nn.Module):
+    """Self-attention in place of a GRU, with the layers of torch.nn (section 3.1)."""
+
+    def __init__(self, vocab_size, num_hiddens, num_heads, num_layers, num_ffn,
+                 dropout=0.0):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, num_hiddens)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(num_hiddens, num_heads, num_ffn, dropout,
+                                       batch_first=True, norm_first=True)
+            for _ in range(num_layers))
+        self.norm = nn.LayerNorm(num_hiddens)
+
+    def forward(self, X, valid_lens):
+        """Ids X (B, S), lengths (B,) -> outputs (B, S, H), and no last state."""
+        check_source(X, valid_lens, self.embedding.num_embeddings)
+        padding = ~length_mask(valid_lens, X.shape[1])
+        x = add_positions(self.embedding(X))
+        for layer in self.layers:
+            x = layer(x, src_key_padding_mask=padding)
+        return self.norm(x), None
+
+
+class TransformerLayer(nn.Module):
+    """A decoder's layer: attend to what is written, to the source; two linear maps.
+
+    Each adds what it computes from its normalised input to that input ("pre-norm").
+    """
+
+    def __init__(self, num_hiddens, num_heads, num_ffn, dropout=0.0):
+        super().__init__()
+        sizes = num_hiddens, num_hiddens, num_hiddens, num_heads
+        self.self_attention = MultiHeadAttention(*sizes, dropout)
+        self.attention = MultiHeadAttention(*sizes, dropout)
+        self.ffn = nn.Sequential(nn.Linear(num_hiddens, num_ffn), nn.ReLU(),
+                                 nn.Linear(num_ffn, num_hiddens))
+        self.norms = nn.ModuleList(nn.LayerNorm(num_hiddens) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, written, seen, source, source_lens):
+        """Words (B, T, H), keys of those before -> (B, T, H), keys of all so far."""
+        y = self.norms[0](x)
+        written = torch.cat((written, self.self_attention.project_keys(y)), dim=1)
+        y, _ = self.self_attention.attend(y, written, valid_lens=seen)
+        x = x + self.dropout(y)
+        y, _ = self.attention.attend(self.norms[1](x), source, valid_lens=source_lens)
+        x = x + self.dropout(y)
+        return x + self.dropout(self.ffn(self.norms[2](x))), written
+
+
+class TransformerState(NamedTuple):
+    """What the decoder carries from step to step: keys and values, projected."""
+
+    projected_keys: torch.Tensor  # (B, L, S, 2H): of the source, once a sentence
+    written: torch.Tensor  # (B, L, t, 2H): of the t target words read so far
+    enc_valid_lens: torch.Tensor  # (B,)
+
+
+class TransformerDecoder(nn.Module):
+    """Ids X (B, T), all at once or step by step -> scores (B, T, V), the new state.
+
+    The last call's `head_weights` (B, L, N, T, S), and `attention_weights`, their mean.
+    """
+
+    def __init__(self, vocab_size, num_hiddens, layers):
+        super().__init__()
+        self.embedding, self.layers = nn.Embedding(vocab_size, num_hiddens), layers
+        norm, dense = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
+        self.dense = nn.Sequential(norm, dense)
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        keys = [layer.attention.project_keys(enc_outputs[0]) for layer in self.layers]
+        keys = torch.stack(keys, dim=1)
+        return TransformerState(keys, keys[:, :, :0], enc_valid_lens)
+
+    def forward(self, X, state):
+        check_target(X, self.embedding.num_embeddings)
+        start, written, weights = state.written.shape[2], [], []
+        x, seen = add_positions(self.embedding(X), start), causal_lens(X, start)
+        for i, layer in enumerate(self.layers):
+            source = state.projected_keys[:, i], state.enc_valid_lens
+            x, keys = layer(x, state.written[:, i], seen, *source)
+            written.append(keys)
+            weights.append(layer.attention.head_weights)
+        self.head_weights = torch.stack(weights, dim=1)
+        self.attention_weights = self.head_weights.mean(dim=(1, 2))
+        return self.dense(x), state._replace(written=torch.stack(written, 1))
+
+
+def build_transformer(
+    src_vocab_size,
+    tgt_vocab_size,
+    num_hiddens,
+    num_heads=4,
+    num_layers=2,
+    num_ffn=None,
+    dropout=0.0,
+):
+    """A Transformer -> EncoderDecoder, to be trained and used as any other here.
+
+    num_ffn: units between the two linear maps, 4 * num_hiddens when None as in the
+    paper. Raises ValueError for a size below 1, an odd num_hiddens, or one that the
+    heads can't share out.
+    """
+    num_ffn = 4 * num_hiddens if num_ffn is None else num_ffn
+    check_sizes(num_hiddens, num_heads, num_layers, num_ffn)
+    encoder = TransformerEncoder(
+        src_vocab_size, num_hiddens, num_heads, num_layers, num_ffn, dropout
+    )
+    layers = nn.ModuleList(
+        TransformerLayer(num_hiddens, num_heads, num_ffn, dropout)
+        for _ in range(num_layers)
+    )
+    decoder = TransformerDecoder(tgt_vocab_size, num_hiddens, layers)
+    return EncoderDecoder(encoder, decoder)
+
+
+def check_same(keys, values):
+    """ValueError, in words, unless the values are the keys."""
+    if values is not keys and not torch.equal(keys, values):
+        raise ValueError(
+            "MultiHeadAttention reads keys and values from the same states: "
+            "give the keys as values"
+        )
+
+
+def head_size(num_hiddens, num_heads):
+    """H / N; ValueError, in words, unless it is a whole number."""
+    if num_heads < 1 or num_hiddens % num_heads:
+        raise ValueError(
+            f"{num_hiddens} hidden units can't be shared out evenly among {num_heads} "
+            "heads: choose a number of heads that divides them"
+        )
+    return num_hiddens // num_heads
+
+
+def check_sizes(num_hiddens, num_heads, num_layers, num_ffn):
+    """ValueError, in words, unless a Transformer can have these sizes."""
+    for name, value in (
+        ("num_hiddens", num_hiddens),
+        ("num_layers", num_layers),
+        ("num_ffn", num_ffn),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    head_size(num_hiddens, num_heads)
+    if num_hiddens % 2:
+        raise ValueError(
+            f"num_hiddens must be even, got {num_hiddens}: each pair of units holds a "
+            "sine and a cosine of the position"
+        )
