@@ -1,0 +1,286 @@
+"""The course as a reader meets it: JupyterLab as `make lab` starts it, in a browser.
+
+The notebooks are copies without outputs, so whatever a test sees was made in its run.
+Where Playwright or the system's Chromium is missing, the tests are skipped and say so.
+`pytest tests/test_browser.py -rP` tells how long the first heatmap took.
+"""
+
+import io
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import nbformat
+import pytest
+from mirror import ROOT
+from PIL import Image
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="needs Chromium, which is not installed"),
+    pytest.mark.skipif(not shutil.which("make"), reason="make is not installed"),
+]
+NOTEBOOKS = ("00_start_here", "02_additive_scoring", "06_heatmaps")
+JUPYTER = ("CONFIG", "DATA", "RUNTIME")  # folders, kept apart from the user's
+SECONDS = 240  # the longest that anything may take, on a machine with other work
+ALL_NUMBERED = """() => {
+    const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")];
+    return prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
+}"""
+ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
+DIGEST = """async (img) => {
+    const bytes = await (await fetch(img.src)).arrayBuffer();
+    const hash = await crypto.subtle.digest("SHA-256", bytes);
+    return [...new Uint8Array(hash)].join(" ");
+}"""
+
+
+def lab_arguments(port):
+    """What `make lab` gives to JupyterLab: make says it, without running it."""
+    options = f"--no-browser --ServerApp.port={port}"
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # JupyterLab asks for it
+        options += " --allow-root"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    command = ["make", "-C", str(ROOT), "-n", "lab", f"LAB_ARGS={options}"]
+    told = subprocess.run(command, capture_output=True, text=True, env=environment)
+    line = told.stdout.replace("\\\n", " ").rpartition(" -m jupyterlab ")[2]
+    return shlex.split(line.partition("\n")[0])
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition, seconds=SECONDS):
+    """What the condition returns, once that is true."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {seconds} seconds in vain"
+        time.sleep(0.05)
+    return found
+
+
+class Lab:
+    """A running JupyterLab. address: as it prints it, with the token."""
+
+    def __init__(self, folder):
+        self.folder, self.log = folder, folder / "lab.log"
+        own = {f"JUPYTER_{name}_DIR": folder / name for name in JUPYTER}
+        self.started = time.monotonic()
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "jupyterlab", *lab_arguments(free_port())],
+                cwd=folder, env=os.environ | own, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def find_address(self):
+        assert self.process.poll() is None, self.log.read_text()
+        found = re.search(r"http://127\S+token=\w+", self.log.read_text())
+        return found and found[0]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("a course")
+    (folder / "notebooks").mkdir()
+    (folder / "data").symlink_to(ROOT / "data")
+    shutil.copytree(ROOT / "notebooks" / "img", folder / "notebooks" / "img")
+    for name in NOTEBOOKS:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+        notebook.metadata.pop("widgets", None)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        nbformat.write(notebook, folder / "notebooks" / f"{name}.ipynb")
+    running = Lab(folder)
+    try:
+        running.address = until(running.find_address)
+        yield running
+    finally:
+        running.process.terminate()
+        running.process.wait(SECONDS)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(lab, browser, tmp_path):
+    """A page in which every notebook opens alone; a picture of its end is kept."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(1000 * SECONDS)
+    yield page
+    page.screenshot(path=tmp_path / "end.png")
+    page.close()
+
+
+def open_notebook(page, lab, name=None):
+    """Open a notebook of this name; without a name, what `make lab` opens."""
+    address = lab.address
+    if name is not None:
+        folder, _, token = address.partition("/lab/")[0], *address.partition("?")[1:]
+        address = f"{folder}/lab/workspaces/{name}/tree/notebooks/{name}.ipynb?{token}"
+    page.goto(address)
+    page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+
+
+def run_all(page):
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def wait_until_run(page):
+    """Wait for a number beside every code cell, then look for errors."""
+    page.wait_for_function(ALL_NUMBERED)
+    assert page.locator(ERROR).all_text_contents() == []
+
+
+def test_it_wants_a_token(lab):
+    base = lab.address.partition("/lab")[0]
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"{base}/api/contents", timeout=SECONDS)
+
+
+def test_a_first_reader_sees_a_heatmap(lab, page, tmp_path):
+    open_notebook(page, lab)
+    opened = time.monotonic() - lab.started
+    run_all(page)
+    heatmap = page.locator(".jp-OutputArea-output img").first
+    heatmap.scroll_into_view_if_needed()
+    seen = time.monotonic() - lab.started
+    print(f"notebook 00 open after {opened:.0f} s, first heatmap after {seen:.0f} s")
+    wait_until_run(page)
+    shown = Image.open(io.BytesIO(heatmap.screenshot(path=tmp_path / "heatmap.png")))
+    pixels = [color for _, color in shown.convert("RGB").getcolors(1_000_000)]
+    assert len(pixels) > 100 and min(shown.size) > 200
+    assert any(b > 90 and r < 30 for r, g, b in pixels), "no cell is dark blue"
+    assert page.get_by_text("official Jupyter news").count() == 0
+
+
+class ExplorerOnPage:
+    """The explorer of notebook 06, as a hand and an eye have it."""
+
+    def __init__(self, page):
+        self.page = page
+        self.picture = page.locator("img.widget-image")
+        self.handle = page.locator(".widget-slider .noUi-handle")
+
+    def seen(self):
+        """The words, the marked one, and a digest of the picture."""
+        words = self.page.locator(".widget-html span[style]")
+        return (words.inner_text().split(), words.locator("u").inner_text(),
+                self.picture.evaluate(DIGEST))  # fmt: skip
+
+    def type(self, label, text):
+        box = self.page.get_by_label(label, exact=True)
+        box.fill(text)
+        box.press("Enter")
+
+    def wait_for(self, change, before):
+        """What is seen when the change has come about and another picture is there."""
+
+        def changed():
+            after = self.seen()
+            return after if change(after) and after[2] != before[2] else None
+
+        return until(changed)
+
+    def says(self, text):
+        self.page.locator(".widget-html b", has_text=text).wait_for()
+
+
+def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
+    open_notebook(page, lab, "06_heatmaps")
+    run_all(page)
+    wait_until_run(page)
+    explorer = ExplorerOnPage(page)
+    explorer.picture.scroll_into_view_if_needed()
+    first = explorer.seen()
+    assert first[0][:3] == ["le", "vieux", "boulanger"] and first[1] == "le"
+
+    explorer.handle.focus()
+    page.keyboard.press("ArrowRight")
+    second = explorer.wait_for(lambda seen: seen[1] == "vieux", first)
+    assert second[0] == first[0]
+    explorer.picture.screenshot(path=tmp_path / "step 2.png")
+
+    explorer.type("force", "vieille")
+    forced = explorer.wait_for(lambda seen: seen[1] == "vieille", second)
+    page.get_by_role("button", name="free all words").click()
+    assert explorer.wait_for(lambda seen: seen[1] == "le", forced) == first
+
+    explorer.type("or type", "The young doctor sings.")
+    typed = explorer.wait_for(lambda seen: "chante" in seen[0], first)
+    page.get_by_role("button", name="Chinese").click()
+    explorer.wait_for(lambda seen: "唱歌" in seen[0], typed)
+    page.screenshot(path=tmp_path / "explorer.png")
+
+    explorer.type("or type", "The zebra sings.")
+    explorer.says("zebra")
+    explorer.type("or type", "bread " * 31)
+    explorer.says("31 words")
+    explorer.picture.wait_for(state="hidden")
+    explorer.type("or type", " ")
+    explorer.says("no word")
+    explorer.type("or type", "The young doctor sings.")
+    explorer.picture.wait_for(state="visible")
+    assert page.locator(ERROR).all_text_contents() == []
+
+
+SCORES = """import torch
+
+from utils import checks
+
+
+def my_scores(queries, keys, W, U, v):
+    sums = (queries @ W.T).unsqueeze(2) + (keys @ U.T).unsqueeze(1)
+    return torch.tanh(sums) @ v
+
+
+checks.additive_scores(my_scores)"""
+
+
+def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page, tmp_path):
+    open_notebook(page, lab, "02_additive_scoring")
+    cell = page.locator(".jp-CodeCell", has_text="checks.additive_scores(")
+    editor, answer = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output")
+
+    def attempt(name, code, expected):
+        editor.click()
+        if code:
+            page.keyboard.press("Control+a")
+            page.keyboard.insert_text(code)
+            assert editor.inner_text().split() == code.split()
+        page.keyboard.press("Control+Enter")
+        answer.get_by_text(expected).wait_for()
+        answer.scroll_into_view_if_needed()
+        page.screenshot(path=tmp_path / f"{name}.png")
+        return " ".join(answer.inner_text().split())
+
+    attempt("not attempted", None, "Not attempted yet")
+    wrong = attempt("wrong", SCORES.replace("torch.tanh(sums)", "sums"), "Not yet")
+    assert "the tanh is missing" in wrong and "✓" not in wrong
+    right = attempt("right", SCORES, "✓ Right")
+    assert "Not yet" not in right
+    assert page.locator(ERROR).all_text_contents() == []
