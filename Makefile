@@ -6,7 +6,9 @@ NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb)
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test mirror notebooks corpus model results bench bench-notebooks clean
+.PHONY: help lab test mirror notebooks corpus model results results-real \
+    bench bench-notebooks \
+    slides lock audit test-newest clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -18,6 +20,10 @@ help:
 	@echo "make results    measure what data/results doesn't hold yet (all of it: two hours)"
 	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
+	@echo "make slides     write the lectures to build/slides (a browser shows them)"
+	@echo "make lock       write requirements.lock and binder/ by requirements.txt"
+	@echo "make audit      look the locked packages up among known vulnerabilities"
+	@echo "make test-newest  run the tests with the newest version of everything"
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
@@ -55,12 +61,44 @@ results: .venv/.installed
 	$(PY) data/results/choices.py
 	$(PY) data/results/score_speed.py
 	$(PY) data/results/rnnsearch.py
+	$(PY) data/results/tasks.py
+	$(PY) data/results/transformer.py
+	$(PY) data/results/processes.py
+
+results-real: .venv/.installed
+	$(PY) data/results/multi30k.py
 
 bench: .venv/.installed
 	$(PY) benchmarks/run.py
 
 bench-notebooks: .venv/.installed
 	$(PY) benchmarks/notebooks.py
+
+slides: .venv/.installed
+	$(PY) notebooks/slides/build.py
+
+# Tools for maintainers, in an environment of their own.
+build/tools/.installed: | .venv/.installed
+	$(PY) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check uv pip-audit
+	touch build/tools/.installed
+
+lock: build/tools/.installed
+	PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PY) tests/lock.py --write
+
+audit: build/tools/.installed
+	build/tools/bin/python -m pip_audit --strict --disable-pip --require-hashes \
+	    -r requirements.lock
+
+# d2l keeps its version: its newest one needs a numpy from 2022.
+test-newest:
+	$(or $(PYTHON),python3) -m venv --clear build/newest
+	sed -n -e '/^d2l==/p' -e '/^d2l==/!s/^\([A-Za-z0-9._-]*\)==.*/\1/p' requirements.txt \
+	    > build/newest/names.txt
+	build/newest/bin/python -m pip install --disable-pip-version-check \
+	    -r build/newest/names.txt -e .
+	build/newest/bin/python -m ruff check .
+	build/newest/bin/python -m pytest
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info
@@ -96,5 +134,7 @@ endif
 	fi; \
 	echo "Installing requirements.txt into .venv. This happens once and takes a few minutes."; \
 	$(PY) -m pip install --disable-pip-version-check -r requirements.txt && \
+	$(PY) -m jupyter labextension disable --level=sys_prefix \
+	    "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1 && \
 	$(PY) -c "import matplotlib.font_manager" && \
 	pwd > .venv/.installed

@@ -35,7 +35,9 @@ NOTEBOOKS = ("00_start_here", "02_additive_scoring", "06_heatmaps")
 JUPYTER = ("CONFIG", "DATA", "RUNTIME")  # folders, kept apart from the user's
 SECONDS = 240  # the longest that anything may take, on a machine with other work
 ALL_NUMBERED = """() => {
-    const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")];
+    const all = document.querySelectorAll(".jp-CodeCell .jp-InputPrompt");
+    // A folded cell has a second prompt, which stays empty.
+    const prompts = [...all].filter(p => !p.closest(".jp-Placeholder"));
     return prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
 }"""
 ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'

@@ -1,0 +1,415 @@
+"""The lectures: what the slides show, and that every slide fits, without a network.
+
+The browser is the system's Chromium; where it or Playwright is missing, or where the
+packages that the pages load can't be fetched, those tests are skipped and say so.
+"""
+
+import functools
+import hashlib
+import http.server
+import io
+import re
+import shutil
+import tarfile
+import threading
+
+import mirror
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from test_shipped import script
+
+build = script(mirror.ROOT / "notebooks" / "slides" / "build.py")
+LECTURES = [
+    path
+    for path in sorted(build.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    if build.prepared(nbformat.read(path, as_version=4)).cells
+]
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
+KINDS = {"slide", "subslide", "fragment", "-", "notes", "skip"}
+
+SMALLEST_TYPE = 16  # pixels of 720
+SMALLEST_FIGURE = 0.8  # of a figure's own pixels
+
+# What a slide holds: how far down and right it reaches, what is wider than its box, the
+# smallest type, the smallest scale of a figure. Formulas count as boxes.
+MEASURE = """() => {
+  const slide = Reveal.getCurrentSlide();
+  const found = {bottom: 0, right: 0, wide: [], type: 99, scale: 9, here: ""};
+  for (const box of slide.querySelectorAll("*")) {
+    const formula = box.closest("mjx-container");
+    if (box.closest("aside") || (formula && formula !== box)) continue;
+    const place = box.getBoundingClientRect();
+    if (!place.width || !place.height) continue;
+    found.bottom = Math.max(found.bottom, place.bottom);
+    found.right = Math.max(found.right, place.right);
+    if (box.clientWidth && box.scrollWidth > box.clientWidth + 4)
+      found.wide.push(box.tagName + " " + box.textContent.slice(0, 40));
+    if (box.closest(".figure") && box.tagName === "IMG")
+      found.scale = Math.min(found.scale, place.width / box.naturalWidth,
+                             place.height / box.naturalHeight);
+    if ([...box.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
+      found.type = Math.min(found.type, parseFloat(getComputedStyle(box).fontSize));
+  }
+  found.here = slide.innerText.slice(0, 50);
+  return found;
+}"""
+
+
+def misfits(found):
+    """What is wrong with a slide of 1280 x 720 pixels, by its measures."""
+    wrong = [f"wider than its box: {text}" for text in found["wide"]]
+    if found["bottom"] > 690 or found["right"] > 1240:
+        wrong.append(f"reaches to {found['right']:.0f}, {found['bottom']:.0f}")
+    if found["type"] < SMALLEST_TYPE:
+        wrong.append(f"type of {found['type']} pixels")
+    if found["scale"] < SMALLEST_FIGURE:
+        wrong.append(f"a figure shrunk to {found['scale']:.2f}")
+    if not found["here"].strip() and found["scale"] == 9:
+        wrong.append("an empty slide")
+    return [f"{found['here']!r}: {text}" for text in wrong]
+
+
+# --- what is shown ---------------------------------------------------------------
+
+
+def cell(source, kind=None, outputs=()):
+    new = new_markdown_cell(source)
+    if outputs:
+        new = new_code_cell(source, outputs=list(outputs))
+    if kind:
+        new.metadata["slideshow"] = {"slide_type": kind}
+    return new
+
+
+def shown(*cells):
+    """(slide type, text) of what a notebook of these cells shows."""
+    prepared = build.prepared(new_notebook(cells=list(cells)))
+    return [(build.slide_type(c), c.source) for c in prepared.cells]
+
+
+def test_a_cell_without_a_slide_type_is_not_shown():
+    assert shown(cell("new"), cell("old", "skip"), cell("a", "slide")) == [
+        ("slide", "a")
+    ]
+
+
+def test_long_paragraphs_become_notes():
+    long, short = "word " * build.LONG_PARAGRAPH + "end.", "**Predict.** How many?"
+    text = f"## Title\n\n{long}\n\n$$x$$\n\n{short}"
+    assert shown(cell(text, "slide")) == [
+        ("slide", f"## Title\n\n$$x$$\n\n{short}"),
+        ("notes", long),
+    ]
+    assert shown(cell(long, "slide")) == [("slide", long)]  # else nothing is left
+    assert shown(cell(f"## Title\n\n{long}", "-")) == [("-", f"## Title\n\n{long}")]
+
+
+def test_each_heading_and_each_second_table_begins_a_slide():
+    table = "| a |\n|---|\n| 1 |"
+    text = f"Before\n\n## One\n\n{table}\n\nThen:\n\n{table}\n\n### Two\n\nEnd"
+    kinds = [kind for kind, _ in shown(cell(text, "-"))]
+    assert kinds == ["-", "slide", "subslide", "subslide"]
+
+
+def test_exercises_are_left_out_and_links_lead_to_slides():
+    text = "## Learned\n\n[next](02_additive_scoring.ipynb)\n\n## Exercises\n\n1. Do."
+    assert shown(cell(text, "slide")) == [
+        ("slide", "## Learned\n\n[next](02_additive_scoring.html)")
+    ]
+
+
+def test_links_to_other_documents_become_text():
+    assert shown(cell("See [the words](GLOSSARY.md).", "slide")) == [
+        ("slide", "See the words.")
+    ]
+
+
+def test_a_figure_is_shown_and_its_code_is_a_note():
+    drawn = build.embedded(build.np.zeros((40, 60, 3), dtype="uint8"))
+    picture = new_output("display_data", {"image/png": drawn["data"]})
+    (figure, note) = build.code_cells(cell("plot()", "slide", [picture]), "slide")
+    assert figure.metadata.shown["figure"]["width"] == 60 * build.ZOOM
+    assert not figure.metadata.shown["code"] and "plot()" in note.source
+
+
+def test_a_tall_figure_gets_two_slides_cut_where_nothing_is_drawn():
+    pixels = build.np.zeros((1000, 60, 3), dtype="uint8")
+    pixels[530:540] = 255
+    assert [len(half) for half in build.halves(pixels)] == [530, 470]
+    assert len(build.halves(pixels[: build.TALL])) == 1
+
+
+def test_code_without_room_beside_its_output_becomes_a_note():
+    for lines, kinds in ((5, ["slide"]), (build.LINES, ["slide", "notes"])):
+        output = new_output("stream", text="a line\n" * lines)
+        cells = build.code_cells(cell("print(...)", "slide", [output]), "slide")
+        assert [build.slide_type(c) for c in cells] == kinds
+        assert cells[0].metadata.shown["text"].count("a line") == lines
+
+
+def test_a_bar_of_progress_is_not_shown():
+    data = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "0%|  |"}
+    bar = new_output("display_data", data)
+    assert build.printed(cell("fit()", "slide", [bar])) == ""
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_the_slide_types_are_known_and_the_title_comes_first(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert {build.slide_type(c) for c in notebook.cells} <= KINDS
+    assert build.slide_type(notebook.cells[0]) == "slide"
+
+
+# --- what the pages load ---------------------------------------------------------
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    """A registry on this machine, with one small package; .asked are its requests."""
+    folder = tmp_path / "registry" / "small" / "-"
+    folder.mkdir(parents=True)
+    with tarfile.open(folder / "small-1.tgz", "w:gz") as files:
+        info = tarfile.TarInfo("package/dist/small.js")
+        info.size = 2
+        files.addfile(info, io.BytesIO(b"42"))
+    sha256 = hashlib.sha256((folder / "small-1.tgz").read_bytes()).hexdigest()
+    packages = {"small/-/small-1.tgz": (sha256, {"dist/small.js"})}
+    monkeypatch.setattr(build, "FETCHED", packages)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            server.asked.append(self.path)
+
+    handler = functools.partial(Handler, directory=tmp_path / "registry")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.asked, server.packages = [], packages
+    server.url = f"http://127.0.0.1:{server.server_port}/"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+
+
+def test_packages_are_fetched_once(registry, tmp_path):
+    for out in (tmp_path / "one", tmp_path / "one", tmp_path / "two"):
+        build.fetch(out, tmp_path / "cache", registry.url)
+        assert (out / "small" / "dist" / "small.js").read_text() == "42"
+    assert registry.asked == ["/small/-/small-1.tgz"]
+
+
+def test_a_package_with_a_wrong_checksum_is_refused(registry, tmp_path):
+    registry.packages["small/-/small-1.tgz"] = ("0" * 64, {"dist/small.js"})
+    with pytest.raises(ValueError, match="does not match the known hash"):
+        build.fetch(tmp_path / "out", tmp_path / "cache", registry.url)
+    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_without_a_network_the_message_says_what_to_do(registry, tmp_path):
+    registry.shutdown()
+    registry.server_close()
+    with pytest.raises(ConnectionError, match="put that file into .*cache"):
+        build.fetch(tmp_path / "out", tmp_path / "cache", registry.url)
+
+
+# --- the instructor's page and the glossary ----------------------------------------
+
+TEACHING = (build.NOTEBOOKS / "INSTRUCTOR.md").read_text(encoding="utf-8")
+GLOSSARY = (build.NOTEBOOKS / "GLOSSARY.md").read_text(encoding="utf-8")
+DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
+
+
+def about():
+    """(notebook's number, what the instructor's page says of it)."""
+    said = re.findall(r"^### (\d\d) (.+?)(?=^##)", TEACHING, re.M | re.S)
+    quiz = TEACHING.split("## Quiz")[1]
+    for question in re.split(r"^(?=\*\*\d+\.\*\*)", quiz, flags=re.M)[1:]:
+        number = re.search(r"\(Notebook\s+(\d\d)\)", question)[1]
+        said.append((number, question.split("**", 2)[2]))
+    return said
+
+
+def figures_not_in(text, notebook):
+    """Decimal numbers of a text that no cell or output of the notebook begins with."""
+    content = [c.source for c in notebook.cells]
+    for c in notebook.cells:
+        for output in c.get("outputs", []):
+            content.append(output.get("text", output.get("data", {}).get("text/plain")))
+    known = DECIMAL.findall("\n".join(filter(None, content)))
+    return [n for n in DECIMAL.findall(text) if not any(k.startswith(n) for k in known)]
+
+
+@pytest.mark.parametrize(("number", "text"), about(), ids=[n for n, _ in about()])
+def test_the_instructor_quotes_figures_that_the_notebook_has(number, text):
+    (path,) = build.NOTEBOOKS.glob(f"{number}_*.ipynb")
+    assert not figures_not_in(text, nbformat.read(path, as_version=4))
+
+
+def test_a_figure_that_a_notebook_does_not_have_is_noticed():
+    notebook = new_notebook(cells=[cell("It is 0.373."), cell("1", "-", [
+        new_output("stream", text="BLEU 89.9")])])  # fmt: skip
+    assert figures_not_in("0.37 and 89.9 and 12.5", notebook) == ["12.5"]
+
+
+def test_the_quiz_has_answers_that_are_folded():
+    questions = [text for _, text in about() if "(Notebook" in text]
+    assert len(questions) >= 25
+    for question in questions:
+        asked, answer = question.split("<details><summary>Answer</summary>")
+        assert "?" in asked or asked.startswith(" Name"), asked
+        assert len(answer.split("</details>")[0].split()) >= 20, answer
+
+
+def test_the_glossary_has_twelve_words_in_two_languages():
+    rows = [row.split("|") for row in GLOSSARY.splitlines() if row.startswith("|")][2:]
+    assert len(rows) == 12
+    for _, english, chinese, meaning, translated, *_ in rows:
+        assert re.search("[a-z]", english + meaning)
+        assert re.search("[\u4e00-\u9fff]", chinese) and len(translated) > 10
+
+
+def test_every_chapter_of_the_instructor_s_page_can_be_reached():
+    anchors = re.findall(r"\]\(#([\w-]+)\)", TEACHING)
+    headings = re.findall(r"^## (.+)$", TEACHING, re.M)
+    assert anchors == [heading.lower().replace(" ", "-") for heading in headings]
+    assert {n for n, _ in about()} >= {path.name[:2] for path in LECTURES}
+
+
+# --- in the browser --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slides(tmp_path_factory):
+    """A folder with all that the pages load; `opened` writes a page when it is used."""
+    out = tmp_path_factory.mktemp("slides")
+    try:
+        build.write([], out)
+    except ConnectionError as error:
+        pytest.skip(str(error))
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright")
+    if not CHROMIUM:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """A tab without a network; .trouble lists what it asked in vain, and errors."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 720}, offline=True, reduced_motion="reduce"
+    )
+    tab = context.new_page()
+    tab.trouble, tab.asked = [], []
+    tab.on("pageerror", lambda error: tab.trouble.append(str(error)))
+    tab.on("requestfailed", lambda request: tab.trouble.append(request.url))
+    tab.on("request", lambda request: tab.asked.append(request.url))
+    yield tab
+    context.close()
+
+
+def opened(tab, slides, name):
+    """The tab with a notebook's slides, or with a page that a test has written."""
+    if not (slides / f"{name}.html").exists():
+        build.write([build.NOTEBOOKS / f"{name}.ipynb"], slides)
+    tab.goto((slides / f"{name}.html").as_uri())
+    tab.wait_for_function("window.Reveal && Reveal.isReady()")
+    tab.evaluate("MathJax.startup.promise")
+    return tab
+
+
+def walk(tab):
+    """Press Space from the first slide to the last: the measures of each."""
+    measures, places = [], set()
+    while True:
+        places.add(tab.evaluate("JSON.stringify(Reveal.getIndices())"))
+        if not tab.evaluate("Reveal.availableFragments().next"):
+            measures.append(tab.evaluate(MEASURE))
+            if tab.evaluate("Reveal.isLastSlide()"):
+                break
+        tab.keyboard.press("Space")
+        assert tab.evaluate("JSON.stringify(Reveal.getIndices())") not in places
+    assert len(measures) == tab.evaluate("Reveal.getTotalSlides()")
+    return measures
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_every_slide_fits_and_nothing_is_asked_of_a_network(path, slides, tab):
+    opened(tab, slides, path.stem)
+    problems = [problem for found in walk(tab) for problem in misfits(found)]
+    assert not problems, "\n".join(problems)
+    assert not tab.trouble
+    assert all(url.startswith(("file:", "data:")) for url in tab.asked)
+    assert not tab.locator("mjx-merror").count()  # a formula that can't be read
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("\n\n".join(["A paragraph."] * 30), "reaches to"),
+        ("$$" + "x + " * 80 + "y$$", "wider than its box"),
+        ("<span style='font-size: 9px'>small</span>", "type of 9"),
+        ("![An empty picture.](data:image/gif;base64,R0lGODlhAQABAAAAACw=)", "empty"),
+    ],
+)
+def test_a_slide_that_does_not_fit_is_noticed(source, problem, slides, tab):
+    notebook = new_notebook(cells=[cell("# A title", "slide"), cell(source, "slide")])
+    (slides / "misfit.html").write_text(build.page(notebook), encoding="utf-8")
+    opened(tab, slides, "misfit")
+    title, found = walk(tab)
+    assert not misfits(title)
+    assert any(problem in text for text in misfits(found))
+
+
+def test_a_page_that_asks_for_something_else_is_noticed(slides, tab):
+    notebook = new_notebook(cells=[cell("# A\n\n![x](img/none.png)", "slide")])
+    (slides / "asking.html").write_text(build.page(notebook), encoding="utf-8")
+    opened(tab, slides, "asking")
+    assert any("none.png" in url for url in tab.trouble)
+
+
+def test_chinese_words_are_not_boxes(slides, tab):
+    opened(tab, slides, "00_start_here")
+    tab.keyboard.press("Space")
+    printed = tab.locator("section.present:not(.stack) pre.output")
+    pictures = []
+    for word in "我爱":  # boxes would look alike
+        printed.evaluate("(box, word) => { box.textContent = word }", word)
+        tab.evaluate("document.fonts.load('20px \"Course Chinese\"', '我')")
+        tab.evaluate("document.fonts.ready")
+        pictures.append(printed.screenshot())
+    assert pictures[0] != pictures[1]
+    assert not tab.trouble
+
+
+def test_the_presenter_reads_the_notes(slides, tab):
+    opened(tab, slides, "02_additive_scoring")
+    tab.keyboard.press("Space")
+    noted = tab.evaluate("Reveal.getCurrentSlide().querySelector('aside').innerText")
+    with tab.context.expect_page() as popup:
+        tab.keyboard.press("s")
+    notes = popup.value.locator(".speaker-controls-notes .value")
+    notes.filter(has_text=noted.split(".")[0].strip()).wait_for(timeout=20_000)
+    assert notes.locator("svg").count()  # formulas, once each
+    assert not notes.locator("math").count()
+
+
+def test_the_page_of_contents_leads_to_every_lecture(slides, tab):
+    build.write(LECTURES[:3], slides)
+    tab.goto((slides / "index.html").as_uri())
+    links = tab.locator("li a")
+    assert links.count() >= 3
+    for k in range(links.count()):
+        assert (slides / links.nth(k).get_attribute("href")).is_file()
+    assert not tab.trouble
