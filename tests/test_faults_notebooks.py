@@ -241,6 +241,8 @@ def run(tmp_path_factory, pytestconfig):
         "PYTHONCOERCECLOCALE": "0",
         "PYTHONHASHSEED": "random",
     }
+    # PyTorch leaves it behind in this process; it names a folder outside TMPDIR.
+    environment.pop("TORCHINDUCTOR_CACHE_DIR", None)
     before = tree(course)
     command = [sys.executable, "-m", "pytest", "--nbval", "-rA", "-q", "--tb=short"]
     command += ["-p", "no:cacheprovider", "--nbval-cell-timeout=300"]

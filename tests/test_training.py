@@ -394,16 +394,16 @@ def with_header(path, change):
         (lambda h, t: h.update(src_vocab=["en", "no base 64!"]), "base64|padding"),
         (lambda h, t: h.update(src_vocab=["en", "AAAA"]), "no sentencepiece model"),
         (lambda h, t: h.update(tgt_vocab=["xx", h["tgt_vocab"][1]]), "language 'xx'"),
-        (lambda h, t: h["config"].update(kind="attention"), "only on one side"),
-        (lambda h, t: h["config"].update(enc_hiddens=9), "hasn't the shape"),
-        (lambda h, t: h["config"].update(num_hiddens=13), "hasn't the shape"),
+        (lambda h, t: h["config"].update(kind="attention"), "other sizes of"),
+        (lambda h, t: h["config"].update(enc_hiddens=9), "other sizes of"),
+        (lambda h, t: h["config"].update(num_hiddens=13), "other sizes of"),
         (lambda h, t: h["config"].update(tgt_vocab_size=31), "other sizes of vocab"),
         (
             lambda h, t: h.update(tgt_vocab=["en", list(SPECIALS)]),
             "other sizes of vocab",
         ),
-        (lambda h, t: h["config"].update(kind="fixed translator"), "only on one side"),
-        (lambda h, t: t.pop("model.decoder.dense.hidden.bias"), "only on one side"),
+        (lambda h, t: h["config"].update(kind="fixed translator"), "other sizes of"),
+        (lambda h, t: t.pop("model.decoder.dense.hidden.bias"), "other sizes of"),
     ],
 )
 def test_a_translator_that_does_not_fit_says_so(pieces, tmp_path, change, message):
