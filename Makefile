@@ -7,8 +7,7 @@ LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test mirror notebooks corpus model results results-real \
-    bench bench-notebooks \
-    slides lock audit test-newest clean
+    bench bench-notebooks slides lock audit test-newest clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -17,7 +16,7 @@ help:
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
 	@echo "make model      train the small models that come with the course again"
-	@echo "make results    measure what data/results doesn't hold yet (all of it: two hours)"
+	@echo "make results    measure what data/results doesn't hold yet (all of it: three hours)"
 	@echo "make results-real  the same on real text, which must be there or is downloaded (hours)"
 	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"

@@ -395,7 +395,7 @@ def with_header(path, change):
         (lambda h, t: h.update(src_vocab=["en", "AAAA"]), "no sentencepiece model"),
         (lambda h, t: h.update(tgt_vocab=["xx", h["tgt_vocab"][1]]), "language 'xx'"),
         (lambda h, t: h["config"].update(kind="attention"), "other sizes of"),
-        (lambda h, t: h["config"].update(enc_hiddens=9), "other sizes of"),
+        (lambda h, t: h["config"].update(enc_hiddens=8), "other sizes of"),
         (lambda h, t: h["config"].update(num_hiddens=13), "other sizes of"),
         (lambda h, t: h["config"].update(tgt_vocab_size=31), "other sizes of vocab"),
         (
