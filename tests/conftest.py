@@ -19,7 +19,8 @@ def pytest_configure(config):
     for variable in ("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
         os.environ[variable] = str(config.cache.mkdir(variable.lower()))
     os.environ.pop("MPLBACKEND", None)
-    config.option.nbval_sanitize_with = str(config.rootpath / "tests/outputs.cfg")
+    outputs = config.rootpath / config.option.nbval_sanitize_with
+    config.option.nbval_sanitize_with = str(outputs)  # from any folder
 
     import matplotlib
 
