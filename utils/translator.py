@@ -57,16 +57,23 @@ class Readout(nn.Module):
         return self.out(self.features(inputs))  # (..., V)
 
 
+def add_remedies(decoder, dropout):
+    """Give a decoder of `seq2seq` a DropoutEmbedding, dropout and a Readout."""
+    embedding, rnn = decoder.embedding, decoder.rnn
+    decoder.embedding = DropoutEmbedding(
+        embedding.num_embeddings, embedding.embedding_dim, dropout
+    )
+    decoder.dropout = nn.Dropout(dropout)
+    in_size = rnn.hidden_size + rnn.input_size  # the state; context and last word
+    decoder.dense = Readout(decoder.embedding, in_size, dropout)
+
+
 class TranslatorDecoder(Seq2SeqAttentionDecoder):
     """`Seq2SeqAttentionDecoder` with dropout on what it reads, and a `Readout`."""
 
     def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
         super().__init__(vocab_size, embed_size, num_hiddens, enc_hiddens=enc_hiddens)
-        self.embedding = DropoutEmbedding(vocab_size, embed_size, dropout)
-        self.dropout = nn.Dropout(dropout)
-        self.dense = Readout(
-            self.embedding, num_hiddens + enc_hiddens + embed_size, dropout
-        )
+        add_remedies(self, dropout)
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
@@ -83,11 +90,7 @@ class FixedTranslatorDecoder(Seq2SeqDecoder):
 
     def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
         super().__init__(vocab_size, embed_size, num_hiddens, enc_hiddens=enc_hiddens)
-        self.embedding = DropoutEmbedding(vocab_size, embed_size, dropout)
-        self.dropout = nn.Dropout(dropout)
-        self.dense = Readout(
-            self.embedding, num_hiddens + enc_hiddens + embed_size, dropout
-        )
+        add_remedies(self, dropout)
 
     def init_state(self, enc_outputs, enc_valid_lens=None):
         _, hidden_state = enc_outputs
