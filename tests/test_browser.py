@@ -93,6 +93,17 @@ class Lab:
         found = re.search(r"http://127\S+token=\w+", self.log.read_text())
         return found and found[0]
 
+    def answers(self):
+        """JupyterLab prints its address a moment before it listens there."""
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            with urllib.request.urlopen(self.address, timeout=SECONDS):
+                return True
+        except urllib.error.HTTPError:
+            raise
+        except urllib.error.URLError:
+            return False
+
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
@@ -110,6 +121,7 @@ def lab(tmp_path_factory):
     running = Lab(folder)
     try:
         running.address = until(running.find_address)
+        until(running.answers)
         yield running
     finally:
         running.process.terminate()
