@@ -6,6 +6,7 @@ how many were tried, caught, and told the right thing; names of checks choose so
 """
 
 import contextlib
+import functools
 import inspect
 import io
 import math
@@ -1123,6 +1124,180 @@ WRONG["best_hypothesis"] = {
 }
 
 
+# --- 10 --------------------------------------------------------------------------
+
+
+def smoothed_by_target(scores, words, share):
+    V = scores.shape[1]
+    target = torch.full_like(scores, share / V)
+    target[torch.arange(len(words)), words] += 1 - share
+    return -(target * scores.log_softmax(1)).sum(1).mean()
+
+
+def smoothed(mix):
+    """Mixes the right words' losses with those of all words (B, V)."""
+    def loss(scores, words, share):
+        losses = scores.logsumexp(1, keepdim=True) - scores
+        return mix(losses[range(len(words)), words], losses, share).mean()
+    return loss
+
+
+RIGHT["smoothed_loss"] = [
+    smoothed_by_target,
+    lambda scores, words, share: F.cross_entropy(
+        scores, words, label_smoothing=share),
+    smoothed(lambda right, losses, e: (1 - e) * right + e * losses.mean(1)),
+]
+WRONG["smoothed_loss"] = {
+    "no smoothing": (lambda s, w, e: F.cross_entropy(s, w), "the share isn't used"),
+    "other words": (
+        smoothed(lambda right, losses, e: (1 - e) * right + e * (
+            losses.sum(1) - right) / (losses.shape[1] - 1)), "other words alone"),
+    "sum below 1": (
+        smoothed(lambda right, losses, e: (1 - e) * right + e * (
+            losses.sum(1) - right) / losses.shape[1]), "less than 1"),
+    "whole share": (
+        smoothed(lambda right, losses, e: (1 - e) * right + e * losses.sum(1)),
+        "divided among V"),
+    "too much": (
+        smoothed(lambda right, losses, e: right + e * losses.mean(1)),
+        "come from the right one"),
+    "turned round": (
+        smoothed(lambda right, losses, e: e * right + (1 - e) * losses.mean(1)),
+        "turned round"),
+    "right alone": (
+        smoothed(lambda right, losses, e: (1 - e) * right), "holds the model back"),
+    "mean over all": (
+        smoothed(lambda right, losses, e: (
+            (1 - e) * right + e * losses.mean(1)) / losses.shape[1]),
+        "divided by V as well"),
+    "summed": (
+        lambda s, w, e: F.cross_entropy(s, w, label_smoothing=e, reduction="sum"),
+        "sum over the rows"),
+    "sign": (lambda s, w, e: -smoothed_by_target(s, w, e), "sign is missing"),
+    "softmax twice": (
+        lambda s, w, e: F.cross_entropy(s.softmax(1), w, label_smoothing=e), "twice"),
+    "scores": (
+        lambda s, w, e: -((1 - e) * s[range(len(w)), w] + e * s.mean(1)).mean(),
+        "log_softmax is missing"),
+    "probabilities": (
+        lambda s, w, e: -((1 - e) * s.softmax(1)[range(len(w)), w]
+                          + e * s.softmax(1).mean(1)).mean(),
+        "the logarithm is missing"),
+    "over the rows": (
+        lambda s, w, e: -((1 - e) * s.log_softmax(0)[range(len(w)), w]
+                          + e * s.log_softmax(0).mean(1)).mean(),
+        "over the rows"),
+    "model smoothed": (
+        lambda s, w, e: -((1 - e) * s.softmax(1)[range(len(w)), w]
+                          + e / s.shape[1]).log().mean(),
+        "Smooth the target"),
+}
+
+
+def cut_from_left(word, pieces):
+    best = {0: (1.0, ())}
+    for end in range(1, len(word) + 1):
+        ways = [(best[k][0] * pieces[word[k:end]], best[k][1] + (word[k:end],))
+                for k in best if word[k:end] in pieces]
+        if ways:
+            best[end] = max(ways)
+    return list(best[len(word)][1])
+
+
+def cut_by_memory(word, pieces):
+    @functools.cache
+    def best(start):
+        if start == len(word):
+            return 0.0, []
+        ways = [(best(end)[0] + math.log(pieces[word[start:end]]), end)
+                for end in range(start + 1, len(word) + 1)
+                if word[start:end] in pieces]
+        score, end = max(ways, default=(-math.inf, len(word)))
+        return score, [word[start:end], *best(end)[1]]
+    return best(0)[1]
+
+
+def cut_all_ways(word, pieces):
+    def ways(rest):
+        if not rest:
+            yield 1.0, []
+        for end in range(1, len(rest) + 1):
+            if rest[:end] in pieces:
+                for p, cut in ways(rest[end:]):
+                    yield p * pieces[rest[:end]], [rest[:end], *cut]
+    return max(ways(word))[1]
+
+
+def cut_next(key):
+    def cut(word, pieces):
+        found = []
+        while word:
+            piece = max((p for p in pieces if word.startswith(p)),
+                        key=lambda p: key(p, pieces))
+            found, word = [*found, piece], word[len(piece):]
+        return found
+    return cut
+
+
+def cut_by(value):
+    """The cut with the largest value, of a tuple of pieces."""
+    def cut(word, pieces):
+        best = {0: ()}
+        for end in range(1, len(word) + 1):
+            ways = [(*best[k], word[k:end]) for k in best if word[k:end] in pieces]
+            if ways:
+                best[end] = max(ways, key=lambda way: value(way, pieces))
+        return list(best[len(word)])
+    return cut
+
+
+RIGHT["best_cut"] = [cut_from_left, cut_by_memory]
+WRONG["best_cut"] = {
+    "all ways": (cut_all_ways, "stopped after"),
+    "longest": (cut_next(lambda p, _: len(p)), "from the left"),
+    "shortest": (cut_next(lambda p, _: -len(p)), "shortest"),
+    "most probable next": (cut_next(lambda p, pieces: pieces[p]), "looking ahead"),
+    "sum": (
+        cut_by(lambda way, pieces: sum(map(pieces.get, way))), "They are multiplied"),
+    "least": (
+        cut_by(lambda way, pieces: -math.prod(map(pieces.get, way))), "least probable"),
+    "fewest": (cut_by(lambda way, _: -len(way)), "fewest"),
+    "most": (cut_by(lambda way, _: len(way)), "most pieces"),
+    "reversed": (lambda w, p: [*reversed(cut_from_left(w, p))], "reverse order"),
+    "last missing": (lambda w, p: cut_from_left(w, p)[:-1], "last piece is missing"),
+    "joined": (lambda w, p: "".join(cut_from_left(w, p)), "joined"),
+    "text": (lambda w, p: " ".join(cut_from_left(w, p)), "one text"),
+    "probability": (
+        lambda w, p: math.prod(p[piece] for piece in cut_from_left(w, p)),
+        "The way itself"),
+    "whole words": (
+        lambda w, p: [w] if w in p else cut_from_left(w, p), "where it is a piece"),
+}
+
+RIGHT["perplexity_a_word"] = [
+    lambda nats, pieces, words: (nats.sum() / words.sum()).exp(),
+    lambda nats, pieces, words: math.e ** (sum(nats) / sum(words)),
+    lambda nats, pieces, words: (
+        (nats / words) @ (words / words.sum())).exp(),
+]
+WRONG["perplexity_a_word"] = {
+    "a piece": (lambda n, p, w: (n.sum() / p.sum()).exp(), "perplexity a piece"),
+    "mean of means": (lambda n, p, w: (n / w).mean().exp(), "short sentence counts"),
+    "of pieces": (lambda n, p, w: (n / p).mean().exp(), "over their pieces"),
+    "mean of perplexities": (lambda n, p, w: (n / w).exp().mean(), "before exp"),
+    "no exp": (lambda n, p, w: n.sum() / w.sum(), "nats a word"),
+    "nats a piece": (lambda n, p, w: n.sum() / p.sum(), "nats a piece"),
+    "2": (lambda n, p, w: 2 ** (n.sum() / w.sum()), "for bits"),
+    "sign": (lambda n, p, w: 1 / (n.sum() / w.sum()).exp(), "below 1"),
+    "sentence": (lambda n, p, w: n.mean().exp(), "of a sentence"),
+    "times": (
+        lambda n, p, w: (n.sum() / p.sum()).exp() * p.sum() / w.sum(), "comes after"),
+    "eos again": (
+        lambda n, p, w: (n.sum() / (w + 1).sum()).exp(), "count <eos> already"),
+}
+
+
 # --- 11 --------------------------------------------------------------------------
 
 GOING = ("goes", "walks", "runs")
@@ -1662,6 +1837,8 @@ def spoil(value):
         value.data.add_(1)
     elif isinstance(value, list):
         value.extend(value[:1] or [0])
+    elif isinstance(value, dict):
+        value.popitem()
     else:
         return False
     return True
@@ -1694,7 +1871,10 @@ def returns_tensor(name):
     """Whether the right result is one tensor."""
     return name not in {"most_attended", "shift", "attend_then_update", "clip",
                         "epoch_loss", "links", "aer", "best_hypothesis",
-                        "two_facts", "forward_moves", "rouge_1"}
+                        "two_facts", "forward_moves", "rouge_1", "best_cut"}
+
+
+ONE_NUMBER = {"mean_loss", "smoothed_loss", "perplexity_a_word"}
 
 
 def has_gradients(name):
@@ -1715,7 +1895,7 @@ def general_answers(name):
         found["NumPy"] = (after(name, lambda x: x.detach().numpy()), "NumPy")
         found["a list"] = (
             after(name, lambda x: x.tolist()),
-            ".item()" if name == "mean_loss" else "a tensor is asked for")
+            ".item()" if name in ONE_NUMBER else "a tensor is asked for")
     if has_gradients(name):
         found["detached"] = (after(name, lambda x: x.detach()), "no gradient")
         found["whole numbers"] = (after(name, lambda x: x.long()), "whole numbers")

@@ -1698,6 +1698,247 @@ def best_hypothesis(function):
     ])
 
 
+# --- 10 Real translation ---------------------------------------------------------
+
+
+def smoothed_loss(function):
+    """Scores (B, V), right words (B,), a share -> mean nats with label smoothing.
+
+    The target gives 1 - share to the right word, and share to all V words alike.
+    """
+
+    def spec(scores, words, share):
+        B, V = scores.shape
+        total = 0.0
+        for b in range(B):
+            exps = scores[b].exp()
+            for v in range(V):
+                wanted = share / V + (1 - share if v == words[b] else 0)
+                total = total - wanted * (exps[v] / exps.sum()).log()
+        return total / B
+
+    def parts(scores, words, log=None):
+        """Of each row: the right word's loss, the mean over words, the sum."""
+        losses = -scores.log_softmax(-1) if log is None else -log
+        right = losses.gather(1, words.unsqueeze(1)).squeeze(1)
+        return right, losses.mean(1), losses.sum(1)
+
+    def mixed(mix):
+        """A mistake in how the parts are put together."""
+        return lambda scores, words, share: mix(
+            *parts(scores, words), share, scores.shape[1]).mean()
+
+    def of_others(right, mean, total, share, V):
+        return (1 - share) * right + share * (total - right) / (V - 1)
+
+    def short_of_one(right, mean, total, share, V):
+        return (1 - share) * right + share / V * (total - right)
+
+    def with_log(log):
+        return lambda scores, words, share: (lambda right, mean, _: (
+            (1 - share) * right + share * mean).mean())(
+                *parts(scores, words, log(scores)))
+
+    def blurred(scores, words, share):
+        p = scores.softmax(-1).gather(1, words.unsqueeze(1))
+        return -((1 - share) * p + share / scores.shape[1]).log().mean()
+
+    cases = [(*_draw(seed, (len(words), V)), torch.tensor(words), share)
+             for seed, words, V, share in (
+                 (0, [2, 0, 5], 6, 0.1), (1, [1, 1, 4], 6, 0.3), (2, [3], 4, 0.2),
+                 (3, [0, 2, 1], 3, 0.1), (4, [7, 2], 9, 0.0))]
+    _examine(function, spec, cases, [
+        (mixed(lambda right, mean, total, share, V: right),
+         "this is the plain cross-entropy: the share isn't used."),
+        (mixed(of_others),
+         "the share goes to the other words alone. It is for all V words: the right "
+         "one has its part of it, too."),
+        (mixed(short_of_one),
+         "the target sums to less than 1. The right word gets 1 - share, and on top of "
+         "it share / V like every other."),
+        (mixed(lambda right, mean, total, share, V: (1 - share) * right
+               + share * total),
+         "each word gets the whole share. It is divided among V words."),
+        (mixed(lambda right, mean, total, share, V: right + share * mean),
+         "what the other words get has to come from the right one: 1 - share."),
+        (mixed(lambda right, mean, total, share, V: share * right
+               + (1 - share) * mean),
+         "turned round: the right word gets the share, and the others the rest."),
+        (mixed(lambda right, mean, total, share, V: (1 - share) * right),
+         "the words that are not right get nothing. Their part of the loss is what "
+         "holds the model back."),
+        (mixed(lambda right, mean, total, share, V: (
+            (1 - share) * right + share * mean) / V),
+         "divided by V as well: the mean is over the rows. Of a row, take the sum."),
+        (lambda scores, words, share: spec(scores, words, share) * len(words),
+         "this is the sum over the rows. Their mean is asked for."),
+        (lambda scores, words, share: -spec(scores, words, share),
+         "the sign is missing: a loss is minus the log-probability."),
+        (with_log(lambda scores: scores),
+         "log_softmax is missing: scores are no log-probabilities yet."),
+        (with_log(lambda scores: scores.softmax(-1)),
+         "the logarithm is missing: these are probabilities."),
+        (with_log(lambda scores: scores.softmax(-1).log_softmax(-1)),
+         "softmax is applied twice."),
+        (with_log(lambda scores: scores.log_softmax(0)),
+         "softmax over the rows. The V words of a row share the probability: dim=-1."),
+        (blurred, "the model's probabilities are smoothed. Smooth the target: it is "
+                  "what the model is measured by."),
+    ], gradients=True)
+
+
+def best_cut(function):
+    """A word, and pieces with their probabilities -> its most probable pieces."""
+
+    def search(word, pieces, gain, start=0.0):
+        """The cut with the largest sum of gains, from left to right."""
+        best = [(start, [])] + [None] * len(word)
+        for end in range(1, len(word) + 1):
+            for begin in range(end):
+                piece = word[begin:end]
+                if piece in pieces and best[begin]:
+                    value = best[begin][0] + gain(pieces[piece])
+                    if best[end] is None or value > best[end][0]:
+                        best[end] = value, [*best[begin][1], piece]
+        return best[-1][1]
+
+    def spec(word, pieces):
+        return search(word, pieces, math.log)
+
+    def greedily(choose):
+        """From left to right, without looking ahead; a dead end leaves a rest."""
+        def cut(word, pieces):
+            found = []
+            while starts := [p for p in pieces if word.startswith(p)]:
+                found.append(choose(starts, pieces))
+                word = word.removeprefix(found[-1])
+            return found
+        return cut
+
+    def from_the_end(word, pieces):
+        turned = {piece[::-1]: p for piece, p in pieces.items()}
+        found = greedily(lambda some, _: max(some, key=len))(word[::-1], turned)
+        return [piece[::-1] for piece in reversed(found)]
+
+    def last_only(word, pieces):
+        """The best last piece at each place, whatever came before."""
+        found = []
+        while ends := [p for p in pieces if word.endswith(p)]:
+            found.append(max(ends, key=pieces.get))
+            word = word.removesuffix(found[-1])
+        return found[::-1]
+
+    snow = {"schnee": 0.05, "ball": 0.04, "schneeball": 0.001, "s": 0.1,
+            "chnee": 0.001}
+    common = {"schnee": 0.05, "ball": 0.04, "schneeball": 0.003, "s": 0.1,
+              "chnee": 0.001}
+    bench = {"garten": 0.05, "gartenb": 0.2, "bank": 0.03, "b": 0.1, "a": 0.02,
+             "n": 0.1, "k": 0.001}
+    letters = {"a": 0.3, "aa": 0.08, "aaa": 0.05, "ab": 0.04, "b": 0.01}
+    unlikely = {"auto": 0.002, "autobahn": 0.00001, "bahn": 0.004, "a": 0.05,
+                "u": 0.05, "t": 0.05, "o": 0.05, "to": 0.3, "au": 0.2}
+    many = {"a": 0.25, "abc": 0.01, "abcd": 0.01, "b": 0.1, "c": 0.02, "cd": 0.1,
+            "cdef": 0.005, "def": 0.01, "e": 0.06, "ef": 0.1, "f": 0.06}
+    cases = [("schneeball", snow), ("abcdef", many), ("schneeball", common),
+             ("gartenbank", bench), ("autobahn", unlikely), ("a" * 40 + "b", letters)]
+    _examine(function, spec, cases, [
+        (greedily(lambda some, _: max(some, key=len)),
+         "the longest piece is taken each time, from the left. What is left then may "
+         "only have improbable pieces."),
+        (from_the_end, "the longest piece is taken each time, from the right. What is "
+                       "left then may only have improbable pieces."),
+        (greedily(lambda some, _: min(some, key=len)),
+         "the shortest piece is taken each time."),
+        (greedily(lambda some, pieces: max(some, key=pieces.get)),
+         "the most probable next piece is taken each time, without looking ahead."),
+        (last_only, "the most probable last piece is taken, whatever the rest costs. "
+                    "Its probability times that of the best way up to it counts."),
+        (lambda word, pieces: search(word, pieces, lambda p: p),
+         "probabilities are summed. They are multiplied: more pieces are less "
+         "probable, not more."),
+        (lambda word, pieces: search(word, pieces, lambda p: -math.log(p)),
+         "this is the least probable way."),
+        (lambda word, pieces: search(word, pieces, lambda p: -1),
+         "this is the way with the fewest pieces, whatever their probabilities."),
+        (lambda word, pieces: search(word, pieces, lambda p: 1),
+         "this is the way with the most pieces, whatever their probabilities."),
+        (lambda word, pieces: spec(word, pieces)[::-1],
+         "the pieces stand in the reverse order. Did you go back from the end?"),
+        (lambda word, pieces: spec(word, pieces)[:-1], "the last piece is missing."),
+        (lambda word, pieces: spec(word, pieces)[1:], "the first piece is missing."),
+        (lambda word, pieces: "".join(spec(word, pieces)),
+         "the pieces are joined to the word again. A list of them is asked for."),
+        (lambda word, pieces: " ".join(spec(word, pieces)),
+         "this is one text. A list of pieces is asked for."),
+        (lambda word, pieces: math.prod(map(pieces.get, spec(word, pieces))),
+         "this is the probability of the best way. The way itself is asked for."),
+        (lambda word, pieces: [word] if word in pieces else spec(word, pieces),
+         "the word itself is taken where it is a piece. Its parts can be more "
+         "probable."),
+    ])
+
+
+def perplexity_a_word(function):
+    """Losses of N sentences (N,) in nats, their pieces (N,) and words (N,) -> one.
+
+    A sentence's loss is the sum over its pieces.
+    """
+
+    def spec(nats, pieces, words):
+        total, number = 0.0, 0
+        for n in range(len(nats)):
+            total, number = total + nats[n], number + words[n].item()
+        return (total / number).exp()
+
+    def case(seed, pieces, words):
+        nats = 2 * torch.tensor(pieces) * (0.5 + _draw(seed, (len(pieces),))[0].abs())
+        return nats, torch.tensor(pieces), torch.tensor(words)
+
+    cases = [case(0, [9, 4, 6], [7, 4, 3]), case(1, [5, 7, 12], [5, 5, 8]),
+             case(2, [3], [2]), case(3, [10, 3, 4, 8], [9, 2, 4, 5]),
+             case(4, [6, 6], [6, 3])]
+    _examine(function, spec, cases, [
+        (lambda nats, pieces, words: (nats.sum() / pieces.sum()).exp(),
+         "this is the perplexity a piece. Pieces of another vocabulary are of another "
+         "length: only words can be compared."),
+        (lambda nats, pieces, words: (nats / pieces).mean().exp(),
+         "this is the mean of the sentences' means over their pieces. Sum all nats "
+         "first, then divide once, by the words."),
+        (lambda nats, pieces, words: (nats / words).mean().exp(),
+         "this is the mean of the sentences' means: a word of a short sentence counts "
+         "more. Sum all nats first, then divide once."),
+        (lambda nats, pieces, words: (nats / words).exp().mean(),
+         "this is the mean of the sentences' perplexities: one hard sentence "
+         "outweighs all others. Take the mean before exp."),
+        (lambda nats, pieces, words: (nats / pieces).exp().mean(),
+         "this is the mean of the sentences' perplexities a piece. Take the mean over "
+         "all words before exp."),
+        (lambda nats, pieces, words: (nats.sum() / pieces.sum()).exp()
+         * pieces.sum() / words.sum(),
+         "the perplexity a piece times the pieces a word. It is the nats that grow by "
+         "that factor; exp comes after."),
+        (lambda nats, pieces, words: nats.sum() / words.sum(),
+         "these are nats a word. exp makes the perplexity of them."),
+        (lambda nats, pieces, words: nats.sum() / pieces.sum(),
+         "these are nats a piece."),
+        (lambda nats, pieces, words: 2 ** (nats.sum() / words.sum()),
+         "2 to the power of nats: that is for bits. Of nats, take exp."),
+        (lambda nats, pieces, words: (-nats.sum() / words.sum()).exp(),
+         "this is below 1: the mean probability of a word. The perplexity is 1 over "
+         "it."),
+        (lambda nats, pieces, words: nats.mean().exp(),
+         "this is the perplexity of a sentence, not of a word."),
+        (lambda nats, pieces, words: nats.sum().exp(),
+         "nats are summed, but not divided by the number of words."),
+        (lambda nats, pieces, words: (nats.sum() / (words.sum() + len(words))).exp(),
+         "one more for each sentence: the numbers count <eos> already."),
+        (lambda nats, pieces, words: (nats.sum() * words.sum() / pieces.sum()
+                                      / pieces.sum()).exp(),
+         "turned round: there are more pieces than words, so a word has more nats "
+         "than a piece."),
+    ], gradients=True)
+
+
 # --- 11 Beyond translation -------------------------------------------------------
 
 
