@@ -7,7 +7,7 @@ LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test mirror notebooks corpus model results results-real \
-    bench bench-notebooks slides lock audit test-newest clean
+    bench bench-notebooks bench-small slides lock audit test-newest clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -20,6 +20,7 @@ help:
 	@echo "make results-real  the same on real text, which must be there or is downloaded (hours)"
 	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
+	@echo "make bench-small  the same on one processor with 1 GB, offline (Linux, root)"
 	@echo "make slides     write the lectures to build/slides (a browser shows them)"
 	@echo "make lock       write requirements.lock and binder/ by requirements.txt"
 	@echo "make audit      look the locked packages up among known vulnerabilities"
@@ -73,6 +74,9 @@ bench: .venv/.installed
 
 bench-notebooks: .venv/.installed
 	$(PY) benchmarks/notebooks.py
+
+bench-small: .venv/.installed
+	$(PY) benchmarks/notebooks.py --small
 
 slides: .venv/.installed
 	$(PY) notebooks/slides/build.py

@@ -2,98 +2,82 @@
 
 Each notebook is executed in a process of its own, so that the memory of its kernel can
 be told from that of the others. Nothing is written into the notebooks.
+
+`make bench-small` does the same as a small machine would, where the kernel of Linux
+holds each notebook to it: one processor, 1 GB of memory for all its processes, no
+network, the checkout read-only, an empty home. It needs root, for these limits alone.
 """
 
 import json
 import os
 import subprocess
 import sys
-import time
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
-from nbclient import NotebookClient
 from report import FOLDER, store, write_readme
 from timing import machine
 
 ROOT = FOLDER.parent
-WIDGET = "application/vnd.jupyter.widget-view+json"  # what a bar of tqdm is drawn as
+ONE = FOLDER / "one_notebook.py"
+LIMIT = 10**9  # bytes of memory
+# A new network holds nothing but itself, which the kernel of a notebook needs.
+CONFINED = """
+echo $$ > "$GROUP/cgroup.procs" && ip link set lo up &&
+mount --bind "$COURSE" "$COURSE" && mount -o remount,ro,bind "$COURSE" &&
+! touch "$COURSE/.written" 2> /dev/null && exec taskset --cpu-list 0 "$@"
+"""
 
 
-def execute(path):
-    """One notebook from a clean kernel: its seconds, its cells, its kernel's peak."""
-    book = nbformat.read(path, as_version=4)
-    started, taken = {}, {}
-    client = NotebookClient(
-        book,
-        timeout=600,
-        resources={"metadata": {"path": str(path.parent)}},
-        on_cell_execute=lambda cell, cell_index: started.update(
-            {cell_index: time.perf_counter()}
-        ),
-        on_cell_executed=lambda cell, cell_index, execute_reply: taken.update(
-            {cell_index: time.perf_counter() - started[cell_index]}
-        ),
-    )
-    start = time.perf_counter()
-    client.execute()
-    total = time.perf_counter() - start
-    return {
-        "name": path.stem,
-        "seconds": total,
-        "megabytes": kernel_megabytes(),
-        "cells": cells(book, taken),
-    }
-
-
-def cells(book, taken):
-    """Number, heading, first line, seconds and progress bar of each code cell."""
-    found, heading = [], ""
-    for index, cell in enumerate(book.cells):
-        if cell.cell_type == "markdown":
-            titles = [x for x in cell.source.splitlines() if x.startswith("#")]
-            heading = titles[-1].lstrip("# ") if titles else heading
-        elif index in taken:
-            found.append(
-                {
-                    "number": cell.execution_count,
-                    "heading": heading,
-                    "line": cell.source.splitlines()[0],
-                    "seconds": taken[index],
-                    "bar": any(WIDGET in out.get("data", {}) for out in cell.outputs),
-                }
-            )
-    return found
-
-
-def kernel_megabytes():
-    """The peak, in MB, of the processes that this one started and that have ended."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return peak / 1e6 if sys.platform == "darwin" else peak / 1000
-
-
-def in_a_process(path):
-    """`execute` in a new process."""
-    command = [sys.executable, __file__, "--one", str(path)]
+def in_a_process(path, before=(), **variables):
+    """What `one_notebook` measures of a notebook, in a new process."""
+    command = [*before, sys.executable, str(ONE), str(path)]
     environment = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, check=True, env=environment | variables
+    )
     return json.loads(done.stdout)
 
 
-def main(paths):
+@contextmanager
+def memory_group():
+    """A folder of the kernel's control groups whose processes share LIMIT bytes."""
+    old, new = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    root, limit = (
+        (old, "memory.limit_in_bytes") if old.is_dir() else (new, "memory.max")
+    )
+    group = root / "learning-to-align"
+    group.mkdir(exist_ok=True)
+    try:
+        (group / limit).write_text(str(LIMIT))
+        for no_swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):
+            if (group / no_swap).is_file():
+                (group / no_swap).write_text(str(LIMIT) if root == old else "0")
+        yield group
+    finally:
+        group.rmdir()
+
+
+def on_a_small_machine(path):
+    """The same, held to one processor, LIMIT bytes, no network, no file to change."""
+    confined = ["unshare", "--net", "--mount", "sh", "-c", CONFINED, "sh"]
+    with memory_group() as group, tempfile.TemporaryDirectory() as home:
+        return in_a_process(
+            path, confined, HOME=home, GROUP=str(group), COURSE=str(ROOT)
+        )
+
+
+def main(paths, small):
     measured = []
     for path in paths:
-        measured.append(in_a_process(path))
+        measured.append(on_a_small_machine(path) if small else in_a_process(path))
         last = measured[-1]
         print(last["name"], f"{last['seconds']:.1f} s", last["megabytes"], flush=True)
     store(
-        FOLDER / "notebooks.json",
+        FOLDER / ("small.json" if small else "notebooks.json"),
         {
-            "command": "make bench-notebooks",
+            "command": "make bench-small" if small else "make bench-notebooks",
             "machine": machine(),
             "notebooks": measured,
         },
@@ -102,7 +86,4 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(execute(Path(sys.argv[2]))))
-    else:
-        main(sorted((ROOT / "notebooks").glob("*.ipynb")))
+    main(sorted((ROOT / "notebooks").glob("*.ipynb")), "--small" in sys.argv[1:])

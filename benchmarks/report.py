@@ -13,6 +13,8 @@ FOLDER = Path(__file__).resolve().parent
 DEFAULT_BATCH = 64
 CORE = tuple(f"{number:02d}" for number in range(7))  # notebooks 00 to 06
 CORE_MINUTES = 5
+COURSE_MINUTES = 30  # of one processor
+STORED = ("results.json", "notebooks.json", "small.json")
 
 OPENING = """\
 # Benchmarks
@@ -71,6 +73,15 @@ NOTEBOOKS = """\
 
 Each is executed alone, from a clean kernel. Memory is the kernel's largest. A cell over
 10 seconds is named under the table.
+"""
+
+
+SMALL = """\
+## A small machine
+
+The same notebooks where Linux holds them to one processor, 1 GB of memory for the
+kernel and what runs it together (a control group), no network, a checkout that can't
+be written to, and an empty home: `make bench-small`. Each runs from top to bottom.
 """
 
 
@@ -185,7 +196,27 @@ def notebooks_text(measured):
     return "\n".join(lines) + "\n"
 
 
-def readme(results, notebooks):
+def small_text(measured):
+    """Seconds, processor seconds and memory of each notebook, and the sum."""
+    head = ["notebook", "seconds", "seconds of processor", "memory, MB"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    books = measured["notebooks"]
+    for book in books:
+        lines.append(
+            f"| {book['name']} | {book['seconds']:.1f} | {book['cpu_seconds']:.1f} "
+            f"| {book['megabytes']:.0f} |"
+        )
+    total = sum(book["cpu_seconds"] for book in books) / 60
+    verdict = "met" if total <= COURSE_MINUTES else "missed"
+    lines += [
+        "",
+        f"All {len(books)} take {total:.1f} minutes of one processor; target at most "
+        f"{COURSE_MINUTES}: {verdict}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def readme(results, notebooks, small):
     """The text of README.md from what is stored; None stands for not yet measured."""
     parts = [OPENING]
     if results:
@@ -199,16 +230,20 @@ def readme(results, notebooks):
     if notebooks:
         about = machine_line(notebooks["machine"])
         parts += [NOTEBOOKS, about, notebooks_text(notebooks)]
+    if small:
+        parts += [SMALL, machine_line(small["machine"]), small_text(small)]
     return "\n".join(parts)
 
 
 def write_readme(folder=FOLDER):
-    """README.md from the stored results.json and notebooks.json, if they exist."""
-    stored = [
-        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-        for path in (folder / "results.json", folder / "notebooks.json")
-    ]
-    (folder / "README.md").write_text(readme(*stored), encoding="utf-8")
+    """README.md from what is stored."""
+    text = readme(*map(read, (folder / name for name in STORED)))
+    (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+def read(path):
+    """What `store` has written there, or None."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def store(path, results):

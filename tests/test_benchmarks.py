@@ -4,10 +4,13 @@ what the numbers say? Nothing here asserts a speed.
 
 import itertools
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 
@@ -336,7 +339,45 @@ def test_the_readme_is_made_from_what_is_stored(tmp_path):
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "| a step | d2l | ≥ 2× | **2.50×** (2.00 to 3.00) | 3 | met |" in text
     assert "no measurements" in text and "05_training" in text
-    assert "no measurements" not in report.readme({**results, "quick": False}, None)
+    calm = report.readme({**results, "quick": False}, None, None)
+    assert "no measurements" not in calm
+
+
+def test_a_small_machine_has_half_an_hour():
+    books = [{"name": "00", "seconds": 9.0, "cpu_seconds": 1200.0, "megabytes": 400}]
+    text = report.small_text({"notebooks": books})
+    assert "| 00 | 9.0 | 1200.0 | 400 |" in text
+    assert "All 1 take 20.0 minutes of one processor; target at most 30: met" in text
+    assert "target at most 30: missed" in report.small_text({"notebooks": books * 2})
+
+
+@pytest.mark.skipif(not (hasattr(os, "geteuid") and os.geteuid() == 0), reason="root")
+def test_a_small_machine_is_small(tmp_path):
+    """No network but itself, one processor, no writing; and too much memory kills."""
+    try:
+        with notebooks_command.memory_group():
+            pass
+    except OSError as error:
+        pytest.skip(f"no control groups here: {error}")
+    (tmp_path / "course").mkdir()
+
+    def confined(code, group):
+        return subprocess.run(
+            ["unshare", "--net", "--mount", "sh", "-c", notebooks_command.CONFINED,
+             "sh", sys.executable, "-c", code],
+            env={**os.environ, "GROUP": str(group), "COURSE": str(tmp_path / "course")},
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    with notebooks_command.memory_group() as group:
+        processors = "import os; print(len(os.sched_getaffinity(0)))"
+        assert confined(processors, group).stdout == "1\n"
+        far = "import socket; socket.create_connection(('192.0.2.1', 80), 5)"
+        assert "Network is unreachable" in confined(far, group).stderr
+        write = f"open({str(tmp_path / 'course' / 'x')!r}, 'w')"
+        assert "Read-only file system" in confined(write, group).stderr
+        assert confined("bytearray(5 * 10**8)", group).returncode == 0
+        assert confined("bytearray(12 * 10**8)", group).returncode == -9
 
 
 def test_figures_are_drawn(tmp_path):
@@ -351,11 +392,7 @@ def test_figures_are_drawn(tmp_path):
 
 def test_the_stored_readme_is_the_commands():
     """No figure in it was written by hand."""
-    paths = [FOLDER / name for name in ("results.json", "notebooks.json")]
-    stored = [
-        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-        for path in paths
-    ]
+    stored = [report.read(FOLDER / name) for name in report.STORED]
     if not any(stored):
         pytest.skip("nothing is stored yet: make bench")
     written = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -375,14 +412,14 @@ def test_the_stored_results_come_from_the_script_as_it_is():
 
 def test_a_notebook_is_executed_and_its_cells_are_timed(tmp_path):
     cell, text = (
-        getattr(notebooks_command.nbformat.v4, f"new_{kind}_cell")
+        getattr(nbformat.v4, f"new_{kind}_cell")
         for kind in ("code", "markdown")
     )
-    book = notebooks_command.nbformat.v4.new_notebook(
+    book = nbformat.v4.new_notebook(
         cells=[text("# A title"), cell("import time"), cell("time.sleep(0.3)\n1 + 1")]
     )
     path = tmp_path / "00_small.ipynb"
-    notebooks_command.nbformat.write(book, path)
+    nbformat.write(book, path)
     before = path.read_bytes()
     measured = notebooks_command.in_a_process(path)
     assert measured["name"] == "00_small"
@@ -392,4 +429,5 @@ def test_a_notebook_is_executed_and_its_cells_are_timed(tmp_path):
     assert second["line"] == "time.sleep(0.3)" and not second["bar"]
     assert measured["seconds"] > second["seconds"]
     assert measured["megabytes"] is None or measured["megabytes"] > 10
+    assert measured["cpu_seconds"] is None or measured["cpu_seconds"] > 0.1
     assert path.read_bytes() == before
