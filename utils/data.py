@@ -12,6 +12,7 @@ import io
 import math
 import os
 import random
+import sys
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -256,11 +257,17 @@ def _village_pair(fields, columns, forward, where):
         expected = len(VILLAGE_COLUMNS)
         raise ValueError(f"{where}: {len(fields)} columns, expected {expected}")
     source, target, links, tags = (fields[column] for column in columns)
+    try:
+        alignment = _read_links(links, forward)
+    except ValueError:
+        raise ValueError(
+            f"{where}: {links!r} is no alignment; expected links such as 0-0 1-2"
+        ) from None
     pair = Pair(
-        tuple(source.split()),
-        tuple(target.split()),
-        _read_links(links, forward, where),
-        frozenset(filter(None, tags.split(","))),
+        tuple(map(sys.intern, source.split())),  # each word once in memory
+        tuple(map(sys.intern, target.split())),
+        alignment,
+        _read_tags(tags),
     )
     if not pair.source or not pair.target:
         raise ValueError(f"{where}: a sentence is empty; each column needs one")
@@ -273,19 +280,23 @@ def _village_pair(fields, columns, forward, where):
     return pair
 
 
-def _read_links(links, forward, where):
-    try:
-        return frozenset(_read_link(link, forward) for link in links.split())
-    except ValueError:
-        raise ValueError(
-            f"{where}: {links!r} is no alignment; expected links such as 0-0 1-2"
-        ) from None
+# Lines share most of their alignments and tags: each is kept once.
 
 
-@cache  # few different links, many times each
+@cache
+def _read_links(links, forward):
+    return frozenset(_read_link(link, forward) for link in links.split())
+
+
+@cache
 def _read_link(link, forward):
     i, j = map(int, link.split("-"))
     return (i, j) if forward else (j, i)
+
+
+@cache
+def _read_tags(tags):
+    return frozenset(map(sys.intern, filter(None, tags.split(","))))
 
 
 # Multi30k
