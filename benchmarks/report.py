@@ -14,7 +14,7 @@ DEFAULT_BATCH = 64
 CORE = tuple(f"{number:02d}" for number in range(7))  # notebooks 00 to 06
 CORE_MINUTES = 5
 COURSE_MINUTES = 30  # of one processor
-STORED = ("results.json", "notebooks.json", "small.json")
+STORED = ("results.json", "notebooks.json", "small.json", "classroom.json")
 
 OPENING = """\
 # Benchmarks
@@ -82,6 +82,15 @@ SMALL = """\
 The same notebooks where Linux holds them to one processor, 1 GB of memory for the
 kernel and what runs it together (a control group), no network, a checkout that can't
 be written to, and an empty home: `make bench-small`. Each runs from top to bottom.
+"""
+
+
+CLASSROOM = """\
+## A class at once
+
+JupyterHub with local processes on one machine, and learners who run the same notebooks
+at the same time through its API, each with a server and kernels of their own:
+`benchmarks/classroom.py`.
 """
 
 
@@ -216,7 +225,30 @@ def small_text(measured):
     return "\n".join(lines) + "\n"
 
 
-def readme(results, notebooks, small):
+def classroom_text(measured):
+    """What a class took: failures, memory, waiting."""
+    slowest, books = measured["slowest"], measured["notebooks"]
+    lines = [
+        f"- {measured['learners']} learners, notebooks {books[0][:2]} to "
+        f"{books[-1][:2]}, {measured['cells']} cells: "
+        f"{len(measured['failures']) or 'no'} failures.",
+        f"- Memory of a learner's server and kernel together, at most: "
+        f"{min(measured['megabytes']):.0f} to {max(measured['megabytes']):.0f} MB. Of "
+        f"all learners at one moment, at most: "
+        f"{measured['megabytes_together'] / 1000:.1f} GB. (Libraries that processes "
+        "share are counted in each.)",
+        f"- A server was ready after {min(measured['server_seconds']):.0f} to "
+        f"{max(measured['server_seconds']):.0f} s, all notebooks after "
+        f"{min(measured['seconds']) / 60:.1f} to {max(measured['seconds']) / 60:.1f} "
+        "minutes.",
+        f"- The slowest cell: {slowest['notebook']}, `{slowest['line']}`, "
+        f"{slowest['seconds']:.0f} s.",
+        *(f"- Failed: {text}" for text in measured["failures"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def readme(results, notebooks, small, classroom):
     """The text of README.md from what is stored; None stands for not yet measured."""
     parts = [OPENING]
     if results:
@@ -232,6 +264,9 @@ def readme(results, notebooks, small):
         parts += [NOTEBOOKS, about, notebooks_text(notebooks)]
     if small:
         parts += [SMALL, machine_line(small["machine"]), small_text(small)]
+    if classroom:
+        about = machine_line(classroom["machine"])
+        parts += [CLASSROOM, about, classroom_text(classroom)]
     return "\n".join(parts)
 
 

@@ -339,7 +339,7 @@ def test_the_readme_is_made_from_what_is_stored(tmp_path):
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "| a step | d2l | ≥ 2× | **2.50×** (2.00 to 3.00) | 3 | met |" in text
     assert "no measurements" in text and "05_training" in text
-    calm = report.readme({**results, "quick": False}, None, None)
+    calm = report.readme({**results, "quick": False}, None, None, None)
     assert "no measurements" not in calm
 
 
@@ -349,6 +349,21 @@ def test_a_small_machine_has_half_an_hour():
     assert "| 00 | 9.0 | 1200.0 | 400 |" in text
     assert "All 1 take 20.0 minutes of one processor; target at most 30: met" in text
     assert "target at most 30: missed" in report.small_text({"notebooks": books * 2})
+
+
+def test_a_class_is_summed_up():
+    measured = {
+        "learners": 2, "notebooks": ["00_a", "04_b"], "cells": 8,
+        "failures": ["04_b, `x`: NameError: x"], "megabytes": [500.0, 700.0],
+        "megabytes_together": 1100.0, "server_seconds": [3.0, 4.0],
+        "seconds": [60.0, 90.0],
+        "slowest": {"seconds": 30.0, "notebook": "00_a", "line": "fit()"},
+    }  # fmt: skip
+    text = report.classroom_text(measured)
+    assert "2 learners, notebooks 00 to 04, 8 cells: 1 failures" in text
+    assert "500 to 700 MB" in text and "1.1 GB" in text
+    assert "- Failed: 04_b, `x`: NameError: x" in text
+    assert "no failures" in report.classroom_text({**measured, "failures": []})
 
 
 @pytest.mark.skipif(not (hasattr(os, "geteuid") and os.geteuid() == 0), reason="root")
