@@ -157,7 +157,9 @@ class Watch:
                 return
             self.found.append(f"{event} {arguments[1:]}")
             raise OSError("the network is refused: " + event)
-        if event in ("subprocess.Popen", "os.system"):
+        # A PyTorch with CUDA asks ldconfig where its libraries are.
+        asks = os.path.basename(str(arguments[0])) == "ldconfig" if arguments else False
+        if event in ("subprocess.Popen", "os.system") and not asks:
             self.found.append(f"{event} {arguments[0]}")
         writes = event == "open" and isinstance(arguments[0], str) and (
             (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
