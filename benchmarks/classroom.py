@@ -44,6 +44,8 @@ c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = {folder!r} + "/{{username}}"
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--allow-root"]
+# Cores are shared: threads that wait for each other would only hold them up.
+c.Spawner.environment = {{"OMP_NUM_THREADS": "1"}}
 c.Spawner.start_timeout = c.Spawner.http_timeout = {patience}
 c.JupyterHub.services = [{{"name": "class", "api_token": {token!r}}}]
 c.JupyterHub.load_roles = [{{

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_real_data import needs
 
-from utils.data import load_village
+from utils.data import load_multi30k, load_village
+from utils.decoding import translate
 from utils.training import load_checkpoint
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -189,3 +191,52 @@ def test_repeats_counts_what_stood_before(monkeypatch, sentence, share):
     monkeypatch.syspath_prepend(DATA / "results")
     long = script(DATA / "results" / "long_sentences.py")
     assert long.repeats([sentence.split()]) == pytest.approx(share)
+
+
+def test_real_translation_was_measured_by_the_script_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    multi30k = script(DATA / "results" / "multi30k.py")
+    stored = json.loads(multi30k.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == json.loads(json.dumps(multi30k.SETTINGS))
+    assert [run["run"] for run in stored["runs"]] == multi30k.RUNS
+    for run in stored["runs"]:
+        assert len(run["history"]) == run["run"]["changes"].get(
+            "num_epochs", stored["settings"]["num_epochs"]
+        )
+        losses = [epoch["valid_loss"] for epoch in run["history"]]
+        assert losses[run["best_epoch"] - 1] == min(losses)  # chosen on validation
+        tested = run["run"]["what"].startswith(("full", "Tatoeba"))
+        assert ("test" in run) == tested  # the others were judged on validation
+
+
+def test_the_shipped_translator_is_the_one_that_was_measured(monkeypatch):
+    monkeypatch.syspath_prepend(DATA / "results")
+    multi30k = script(DATA / "results" / "multi30k.py")
+    stored = json.loads(multi30k.PATH.read_text(encoding="utf-8"))["runs"][0]
+    saved = load_checkpoint(multi30k.MODEL)
+    assert saved.notes["test"] == stored["test"]
+    assert stored["run"]["changes"] == {"seed": saved.notes["settings"]["seed"]}
+    assert stored["parameters"] == sum(p.numel() for p in saved.model.parameters())
+    assert stored["vocabularies"] == [len(saved.src_vocab), len(saved.tgt_vocab)]
+    for example in stored["test"]["more"]["examples"]:
+        found = translate(
+            saved.model, example["source"], saved.src_vocab, saved.tgt_vocab,
+            **multi30k.BEAM,
+        )  # fmt: skip
+        if found.words == example["translation"].split():
+            return  # a half-precision weight may turn one of them, not all
+    pytest.fail("it gives other translations than those stored")
+
+
+@needs("multi30k")
+def test_the_shipped_translator_scores_what_it_says(monkeypatch):
+    """Stored in half precision, it is as good as the model that was trained."""
+    monkeypatch.syspath_prepend(DATA / "results")
+    multi30k = script(DATA / "results" / "multi30k.py")
+    saved = load_checkpoint(multi30k.MODEL)
+    scores = multi30k.scores(
+        saved.model, (saved.src_vocab, saved.tgt_vocab), load_multi30k("de", "en"),
+        "test", multi30k.SETTINGS,
+    )  # fmt: skip
+    for name in ("greedy", "beam", "greedy_tokens"):
+        assert scores[name] == pytest.approx(saved.notes["test"][name], abs=0.3)
