@@ -19,8 +19,9 @@ STORED = ("results.json", "notebooks.json", "small.json", "classroom.json")
 OPENING = """\
 # Benchmarks
 
-How fast the course's code is, and how much memory it takes. `make bench` and
-`make bench-notebooks` write this page; the figures below are theirs, none by hand.
+How fast the course's code is, and how much memory it takes. `make bench`,
+`make bench-notebooks` and `make bench-small` write this page; the figures below are
+theirs, none by hand.
 
 Each figure is a ratio within one run. The two sides take turns, at least 7 times each,
 and the table gives the median of these pairs with the lowest and the highest. Before

@@ -1,8 +1,10 @@
 """What every test run has in common, whatever the machine's user has configured."""
 
 import os
+import warnings
 
 import hypothesis
+import pytest
 
 # The same examples in every run, and no limit on seconds: machines differ.
 hypothesis.settings.register_profile("course", derandomize=True, deadline=None)
@@ -26,3 +28,16 @@ def pytest_configure(config):
 
     matplotlib.use("Agg")
     import matplotlib.font_manager  # noqa: F401  builds the font cache once
+
+
+@pytest.fixture
+def offscreen():
+    """Draws in memory; every warning, as of a missing glyph, fails the test."""
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(), warnings.catch_warnings():
+        plt.switch_backend("agg")
+        plt.rcdefaults()
+        warnings.simplefilter("error")
+        yield
+        plt.close("all")

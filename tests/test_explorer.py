@@ -1,7 +1,6 @@
 """The explorer: its numbers against other ways to them, its figure, its answers."""
 
 import io
-import warnings
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -26,15 +25,7 @@ MODELS = {  # model, vocabularies
 }
 
 
-@pytest.fixture(autouse=True)
-def offscreen():
-    """Draws in memory; every warning, as of a missing glyph, fails the test."""
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        plt.switch_backend("agg")
-        matplotlib.rcdefaults()
-        warnings.simplefilter("error")
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("offscreen")
 
 
 def run(sentence=SENTENCE, target="fr", forced=None):

@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-import warnings
 from itertools import combinations
 
 import matplotlib
@@ -25,15 +24,7 @@ ZH = "小 女孩 的 奶奶 今天 没有 看 一 本 旧 的 书 。".split()
 LINKS = {(0, 0), (1, 3), (3, 2)}
 
 
-@pytest.fixture(autouse=True)
-def offscreen():
-    """Draws in memory; every warning, as of a missing glyph, fails the test."""
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        plt.switch_backend("agg")
-        matplotlib.rcdefaults()
-        warnings.simplefilter("error")
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("offscreen")
 
 
 def attention(target_len, source_len):
