@@ -190,17 +190,33 @@ def test_two_processes_download_the_same_file(server, cache, processes, before):
     assert kept(cache) == [NAME] and server.asked == 2
 
 
-def test_another_process_removes_the_bad_file_first(server, cache, monkeypatch):
+@pytest.mark.parametrize("moment", ["before it is read", "after it was read"])
+def test_another_process_removes_the_bad_file(server, cache, monkeypatch, moment):
     bad = cache / "multi30k" / NAME
     bad.parent.mkdir(parents=True)
     bad.write_bytes(b"half written")
     read = Path.read_bytes
 
-    def read_then_removed(path):
-        content = read(path)
-        if content == b"half written":
+    def removed(path):
+        if moment == "before it is read":
             path.unlink()
+        content = read(path)
+        path.unlink()
         return content
 
-    monkeypatch.setattr(Path, "read_bytes", read_then_removed)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", removed)
+        fetched = fetch(server)
+    assert fetched.read_bytes() == GOOD
+
+
+def test_a_bad_copy_stays_until_a_good_one_replaces_it(server, cache):
+    bad = cache / "multi30k" / NAME
+    bad.parent.mkdir(parents=True)
+    bad.write_bytes(b"half written")
+    server.mood = "cut"  # removing it here could remove what another process fetched
+    with pytest.raises(ConnectionError):
+        fetch(server)
+    assert bad.read_bytes() == b"half written" and kept(cache) == [NAME]
+    server.mood = "good"
     assert fetch(server).read_bytes() == GOOD

@@ -356,14 +356,12 @@ def download(name: str, url: str, sha256: str, folder: str) -> Path:
     """Download url + name into folder in the cache, unless a good copy is there.
 
     Raises ValueError for a wrong checksum, ConnectionError for any other failure.
-    Neither leaves a file behind.
+    Neither leaves a half-written file; a bad copy stays until a good one replaces it.
     """
     path = cache_folder() / folder / name
-    if path.is_file():
+    with contextlib.suppress(OSError):  # no copy yet, or none that can be read
         if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
             return path
-        with contextlib.suppress(OSError):  # a download replaces it, or says why not
-            path.unlink()
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel("WARNING")
