@@ -7,7 +7,7 @@ LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test mirror notebooks corpus model results results-real \
-    bench bench-notebooks bench-small slides lock audit test-newest clean
+    bench bench-notebooks bench-small slides lock audit test-newest test-faults clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -23,8 +23,9 @@ help:
 	@echo "make bench-small  the same on one processor with 1 GB, offline (Linux, root)"
 	@echo "make slides     write the lectures to build/slides (a browser shows them)"
 	@echo "make lock       write requirements.lock and binder/ by requirements.txt"
-	@echo "make audit      look the locked packages up among known vulnerabilities"
+	@echo "make audit      look all packages up among known vulnerabilities"
 	@echo "make test-newest  run the tests with the newest version of everything"
+	@echo "make test-faults  try the faults many more times than make test does (an hour)"
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
@@ -93,6 +94,9 @@ lock: build/tools/.installed
 audit: build/tools/.installed
 	build/tools/bin/python -m pip_audit --strict --disable-pip --require-hashes \
 	    -r requirements.lock
+	sed -n '/^torch==/p' requirements.txt > build/tools/torch.txt
+	build/tools/bin/python -m pip_audit --strict --disable-pip --no-deps \
+	    -r build/tools/torch.txt
 
 # d2l keeps its version: its newest one needs a numpy from 2022.
 test-newest:
@@ -103,6 +107,9 @@ test-newest:
 	    -r build/newest/names.txt -e .
 	build/newest/bin/python -m ruff check .
 	build/newest/bin/python -m pytest
+
+test-faults: .venv/.installed
+	LEARNING_TO_ALIGN_FAULTS=10000 $(PY) -m pytest tests/test_faults_*.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -4,8 +4,8 @@
 
 starts a hub with local processes on this machine and as many learners as the first
 number says. Each learner gets a server of their own and runs the notebooks named, from
-top to bottom and all at the same time. The figures go into the README. Beyond the
-course's packages it needs JupyterHub and its proxy, both found on PATH:
+top to bottom and all at the same time. The figures go into benchmarks/README.md. Beyond
+the course's packages, this Python needs JupyterHub, and PATH its proxy:
 
     pip install jupyterhub
     npm install --global configurable-http-proxy
@@ -60,6 +60,7 @@ class Hub:
 
     def __init__(self, folder):
         self.folder, self.token = folder, secrets.token_hex(16)
+        self.log = folder / "hub.log"
 
     def __enter__(self):
         config = self.folder / "config.py"
@@ -69,7 +70,7 @@ class Hub:
                 patience=PATIENCE,
             )
         )  # fmt: skip
-        with open(self.folder / "hub.log", "wb") as log:
+        with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "jupyterhub", "-f", str(config)],
                 cwd=self.folder, stdout=log, stderr=log,
@@ -80,6 +81,8 @@ class Hub:
     def __exit__(self, *error):
         self.process.terminate()
         self.process.wait(60)
+        if any(error):
+            print(self.log.read_text(encoding="utf-8"), file=sys.stderr)
 
     def ask(self, method, path, content=None):
         request = urllib.request.Request(
@@ -93,7 +96,7 @@ class Hub:
 
     def answers(self, path):
         if self.process.poll() is not None:
-            sys.exit((self.folder / "hub.log").read_text())
+            sys.exit(self.log.read_text(encoding="utf-8"))
         try:
             self.ask("GET", path)
         except OSError:  # not there yet
@@ -114,7 +117,7 @@ class Learner:
 
     def __init__(self, hub, name, paths):
         self.hub, self.name, self.paths = hub, name, paths
-        self.cells, self.failures = [], []
+        self.cells, self.failures, self.reconnections = [], [], 0
 
     def learn(self):
         home = self.hub.folder / self.name / "notebooks"
@@ -138,47 +141,65 @@ class Learner:
             {"path": f"notebooks/{path.name}", "name": path.name, "type": "notebook",
              "kernel": {"name": "python3"}},
         )  # fmt: skip
-        channel = websocket.create_connection(
-            f"{ADDRESS.replace('http', 'ws')}{place}/kernels/"
-            f"{session['kernel']['id']}/channels",
-            header={"Authorization": f"token {self.hub.token}"},
-            timeout=PATIENCE,
-        )
+        kernel = Kernel(self.hub, f"{place}/kernels/{session['kernel']['id']}/channels")
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "code":
                 start = time.perf_counter()
-                error = execute(channel, cell.source)
+                error = kernel.execute(cell.source)
                 line = cell.source.splitlines()[0]
                 self.cells.append((time.perf_counter() - start, path.stem, line))
                 if error:
                     self.failures.append(f"{path.stem}, `{line}`: {error}")
-        channel.close()
+        kernel.channel.close()
+        self.reconnections += kernel.reconnections
         self.hub.ask("DELETE", f"{place}/sessions/{session['id']}")
 
 
-def execute(channel, code):
-    """Run code in the kernel at the other end; the error's name and text, or None."""
-    header = {
-        "msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "",
-        "session": uuid.uuid4().hex, "date": "", "version": "5.3",
-    }  # fmt: skip
-    content = {"code": code, "silent": False, "allow_stdin": False}
-    message = {"header": header, "parent_header": {}, "metadata": {},
-               "content": content, "channel": "shell"}  # fmt: skip
-    channel.send(json.dumps(message))
-    error = None
-    while True:
-        received = channel.recv()
-        if not isinstance(received, str):
-            continue  # parts of a widget
-        answer = json.loads(received)
-        if answer["parent_header"].get("msg_id") != header["msg_id"]:
-            continue
-        kind, content = answer["msg_type"], answer["content"]
-        if kind == "error":
-            error = f"{content['ename']}: {content['evalue'][:200]}"
-        elif kind == "status" and content["execution_state"] == "idle":
-            return error
+class Kernel:
+    """A learner's line to a kernel. It is joined again when it breaks, as JupyterLab
+    does: the server then hands out what it had kept for this session."""
+
+    def __init__(self, hub, place):
+        self.session, self.reconnections = uuid.uuid4().hex, 0
+        address = ADDRESS.replace("http", "ws") + place
+        self.connect = lambda: websocket.create_connection(
+            f"{address}?session_id={self.session}",
+            header={"Authorization": f"token {hub.token}"},
+            timeout=PATIENCE,
+        )
+        self.channel = self.connect()
+
+    def receive(self):
+        while True:
+            try:
+                return self.channel.recv()
+            except websocket.WebSocketConnectionClosedException:
+                self.reconnections += 1
+                self.channel = self.connect()
+
+    def execute(self, code):
+        """Run code; the error's name and text, or None."""
+        header = {
+            "msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "",
+            "session": self.session, "date": "", "version": "5.3",
+        }  # fmt: skip
+        content = {"code": code, "silent": False, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {},
+                   "content": content, "channel": "shell"}  # fmt: skip
+        self.channel.send(json.dumps(message))
+        error = None
+        while True:
+            received = self.receive()
+            if not isinstance(received, str):
+                continue  # parts of a widget
+            answer = json.loads(received)
+            if answer["parent_header"].get("msg_id") != header["msg_id"]:
+                continue
+            kind, content = answer["msg_type"], answer["content"]
+            if kind == "error":
+                error = f"{content['ename']}: {content['evalue'][:200]}"
+            elif kind == "status" and content["execution_state"] == "idle":
+                return error
 
 
 def watch(names, peaks, done):
@@ -229,6 +250,7 @@ def main(number, prefixes):
             "notebooks": [path.stem for path in paths],
             "cells": sum(len(learner.cells) for learner in learners),
             "failures": [text for learner in learners for text in learner.failures],
+            "reconnections": sum(learner.reconnections for learner in learners),
             "server_seconds": [learner.server_seconds for learner in learners],
             "seconds": [learner.seconds for learner in learners],
             "megabytes": [peaks[name] for name in names],

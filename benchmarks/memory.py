@@ -45,13 +45,13 @@ def peak_megabytes():
     if status.is_file():
         for line in status.read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1000
+                return int(line.split()[1]) * 1024 / 1e6
     try:
         import resource
     except ImportError:  # Windows
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1e6 if sys.platform == "darwin" else peak / 1000
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def steps_of(side, S, sizes):

@@ -7,6 +7,7 @@ machine.
 """
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+TRAINING = re.compile(r"\b(fit|learn)\(")
 WIDGET = "application/vnd.jupyter.widget-view+json"  # what a bar of tqdm is drawn as
 
 
@@ -55,12 +57,18 @@ def cells(book, taken):
                 {
                     "number": cell.execution_count,
                     "heading": heading,
-                    "line": cell.source.splitlines()[0],
+                    "line": line_that_waits(cell.source),
                     "seconds": taken[index],
                     "bar": any(WIDGET in out.get("data", {}) for out in cell.outputs),
                 }
             )
     return found
+
+
+def line_that_waits(source):
+    """The line that trains, where a cell has one; else its first."""
+    lines = source.splitlines()
+    return next((x.strip() for x in lines if TRAINING.search(x)), lines[0])
 
 
 def used_by_the_kernel():
@@ -70,8 +78,8 @@ def used_by_the_kernel():
     except ImportError:  # Windows
         return {"megabytes": None, "cpu_seconds": None}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    peak = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1000)
-    return {"megabytes": peak, "cpu_seconds": used.ru_utime + used.ru_stime}
+    peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)  # bytes
+    return {"megabytes": peak / 1e6, "cpu_seconds": used.ru_utime + used.ru_stime}
 
 
 if __name__ == "__main__":

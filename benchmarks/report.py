@@ -14,25 +14,28 @@ DEFAULT_BATCH = 64
 CORE = tuple(f"{number:02d}" for number in range(7))  # notebooks 00 to 06
 CORE_MINUTES = 5
 COURSE_MINUTES = 30  # of one processor
-STORED = ("results.json", "notebooks.json", "small.json", "classroom.json")
+STORED = (
+    "results.json", "notebooks.json", "small.json", "classroom.json", "start.json",
+)  # fmt: skip
 
 OPENING = """\
 # Benchmarks
 
 How fast the course's code is, and how much memory it takes. `make bench`,
-`make bench-notebooks` and `make bench-small` write this page; the figures below are
-theirs, none by hand.
+`make bench-notebooks`, `make bench-small`, `benchmarks/classroom.py` and
+`benchmarks/start.py` write this page; the figures below are theirs, none by hand.
 
 Each figure is a ratio within one run. The two sides take turns, at least 7 times each,
-and the table gives the median of these pairs with the lowest and the highest. Before
-anything is timed, both sides are checked to do the same work: same weights copied
-across, same outputs and gradients to rounding. Seconds differ from machine to machine,
-ratios less so.
+and the table gives the median of these pairs with the lowest and the highest. Both
+sides are checked to do the same work, and a difference stops the run: the same weights
+copied across give the same outputs and gradients to rounding, the same number of words,
+the same translations. Seconds differ from machine to machine, ratios less so.
 """
 STEPS = """\
 Where no sizes are named, a step has V 4000, E 128, H 256, B 64. It is: gradients to
 zero, forward, masked loss, backward, clipping, Adam. Our side is
-`utils.training.train_step` with the Trainer's optimizer. The other is d2l 0.17.0's
+`utils.training.train_step` with the Trainer's optimizer, Adam as one fused operation;
+one row gives it to the other side too. The other is d2l 0.17.0's
 encoder and `AdditiveAttention` in the book's decoder, trained with the book's loss,
 clipping and optimizer. d2l computes every position of a padded batch; the rows without
 padding show what is left of the ratio when there is none to leave out. d2l's encoder
@@ -83,6 +86,15 @@ SMALL = """\
 The same notebooks where Linux holds them to one processor, 1 GB of memory for the
 kernel and what runs it together (a control group), no network, a checkout that can't
 be written to, and an empty home: `make bench-small`. Each runs from top to bottom.
+"""
+
+
+START = """\
+## From a fresh clone
+
+`make lab` on a clone of the last commit, until the page of notebook 00 answers, then
+that notebook once: `benchmarks/start.py`. "Cache" is pip's. Modules are compiled when
+they are installed, or else when they are first imported.
 """
 
 
@@ -170,8 +182,9 @@ def batch_size_text(measured):
         enough = sizes[int((speeds >= 0.8 * speeds[best]).argmax())]  # the first
         lines.append(f"{text}; {enough} is the smallest to reach 80%.")
     return (
-        "\n".join(lines) + "\n\nSpeed alone does not choose a batch size: larger "
-        "batches give fewer updates in an epoch.\n"
+        "\n".join(lines) + "\n\nThe default is not the fastest: a larger batch also "
+        "makes fewer updates in an epoch. The number of threads is left to PyTorch, "
+        "one for each core; in a container, `binder/start` sets it by the limit.\n"
     )
 
 
@@ -244,12 +257,24 @@ def classroom_text(measured):
         "minutes.",
         f"- The slowest cell: {slowest['notebook']}, `{slowest['line']}`, "
         f"{slowest['seconds']:.0f} s.",
+        f"- Lines to a kernel that broke and were joined again: "
+        f"{measured['reconnections']}.",
         *(f"- Failed: {text}" for text in measured["failures"]),
     ]
     return "\n".join(lines) + "\n"
 
 
-def readme(results, notebooks, small, classroom):
+def start_text(measured):
+    """Seconds from a fresh clone, for each state of pip's cache."""
+    head = ["", "install", "then to JupyterLab", "then notebook 00, first run"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name, run in measured["runs"].items():
+        figures = [f"{run[part]:.0f} s" for part in ("install", "lab", "notebook")]
+        lines.append(" | ".join([f"| {name}", *figures]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def readme(results, notebooks, small, classroom, start):
     """The text of README.md from what is stored; None stands for not yet measured."""
     parts = [OPENING]
     if results:
@@ -268,6 +293,8 @@ def readme(results, notebooks, small, classroom):
     if classroom:
         about = machine_line(classroom["machine"])
         parts += [CLASSROOM, about, classroom_text(classroom)]
+    if start:
+        parts += [START, machine_line(start["machine"]), start_text(start)]
     return "\n".join(parts)
 
 

@@ -559,9 +559,8 @@ def test_a_bad_file_in_the_cache_is_replaced(server, cache):
 
 def test_download_with_a_wrong_checksum(server, cache):
     server.files["train.de.gz"] = b"something else"
-    with pytest.raises(ValueError, match="train.de.gz has a wrong checksum") as error:
+    with pytest.raises(ConnectionError, match="could not download .*train.de") as error:
         load_multi30k()
-    assert "Nothing was kept." in str(error.value)
     assert data.MULTI30K_SHA256["train.de.gz"] in str(error.value)
     assert hashlib.sha256(b"something else").hexdigest() in str(error.value)
     assert left_behind(cache.parent) == []

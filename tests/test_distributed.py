@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from safetensors.torch import load_file, save_file
 from torch.nn.parallel import DistributedDataParallel
 
 from utils import fast
@@ -54,7 +55,12 @@ def work(folder):
     model, batches = model_and_batches()
     together = DistributedDataParallel(ShareOfLoss(model, SMOOTHING, rank, world))
     found = [gradients(model, together(batch)) for batch in batches]
-    torch.save(found, f"{folder}/rank{rank}.pt")
+    found = {
+        f"{number} {name}": gradient
+        for number, gradients_of_one in enumerate(found)
+        for name, gradient in gradients_of_one.items()
+    }
+    save_file(found, f"{folder}/rank{rank}.safetensors")
     dist.destroy_process_group()
 
 
@@ -74,14 +80,14 @@ def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
         torchrun(__file__, tmp_path), env=ENVIRONMENT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    ranks = [torch.load(tmp_path / f"rank{rank}.pt") for rank in (0, 1)]
+    ranks = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1)]
     model, batches = model_and_batches()
     for number, batch in enumerate(batches):
         expected = gradients(model, fast.loss(model, batch, SMOOTHING))
         for name, gradient in expected.items():
             for found in ranks:
                 torch.testing.assert_close(
-                    found[number][name], gradient, atol=1e-6, rtol=1e-4
+                    found[f"{number} {name}"], gradient, atol=1e-6, rtol=1e-4
                 )
 
 

@@ -189,9 +189,10 @@ def gru_arguments():
 
 def attention_arguments():
     torch.manual_seed(2)
-    T, B, S, H, D = 4, 3, 5, 2, 6
+    counts = [3, 3, 2, 1]
+    P, B, S, H, D = sum(counts), 3, 5, 2, 6
     shapes = {
-        "gates": (T, B, 3 * H), "s": (B, H), "keys": (B, S, H), "values": (B, S, D),
+        "gates": (P, 3 * H), "s": (B, H), "keys": (B, S, H), "values": (B, S, D),
         "mask": (B, S), "W_c": (3 * H, D), "W_s": (4 * H, H), "b_s": (4 * H,),
         "v": (H,),
     }  # fmt: skip
@@ -200,12 +201,12 @@ def attention_arguments():
     arguments["mask"] = torch.zeros(B, S, dtype=torch.double).masked_fill(
         torch.arange(S) >= lens[:, None], -torch.inf
     )
-    return arguments
+    return {**arguments, "counts": counts}
 
 
 def with_gradient(arguments, names=None):
     for i, argument in enumerate(arguments):
-        if names is None or names[i] != "mask":
+        if names is None or names[i] not in ("mask", "counts"):
             argument.requires_grad_()
     return tuple(arguments)
 
@@ -256,9 +257,33 @@ def test_a_gradient_that_forgets_the_contexts_is_caught(monkeypatch):
 def test_the_contexts_are_the_weighted_values_and_change_no_state():
     arguments = attention_arguments()
     states, contexts, weights = fast.AttentionSteps.apply(*arguments.values())
-    expected = torch.einsum("tbs,bsd->tbd", weights, arguments["values"])
-    torch.testing.assert_close(contexts, expected)
-    assert states.shape == (4, 3, 2) and contexts.shape == (4, 3, 6)
+    sentence = [i for n in arguments["counts"] for i in range(n)]
+    values = arguments["values"][sentence]
+    torch.testing.assert_close(contexts, torch.einsum("ps,psd->pd", weights, values))
+    assert states.shape == (9, 2) and contexts.shape == (9, 6)
+
+
+def test_a_sentence_that_has_ended_changes_no_other():
+    """A short sentence beside long ones, and the same one alone."""
+    arguments = attention_arguments()
+    together = fast.AttentionSteps.apply(*arguments.values())
+    rows = [0, 3, 6, 8]  # of the first sentence, which writes at each step
+    alone = {
+        name: x[rows] if name == "gates" else x[:1]
+        for name, x in arguments.items()
+        if name in ("gates", "s", "keys", "values", "mask")
+    }
+    alone = {**arguments, **alone, "counts": [1] * 4}
+    alone = fast.AttentionSteps.apply(*alone.values())
+    for whole, part in zip(together, alone, strict=True):
+        torch.testing.assert_close(whole[rows], part)
+
+
+def test_rows_by_step():
+    rows = torch.arange(1.0, 7).view(6, 1)
+    assert fast.by_step(rows, [3, 2, 1], 4)[..., 0].tolist() == [
+        [1, 2, 3, 0], [4, 5, 0, 0], [6, 0, 0, 0],
+    ]  # fmt: skip
 
 
 def test_padding_gets_no_gradient_and_no_weight():
@@ -268,6 +293,7 @@ def test_padding_gets_no_gradient_and_no_weight():
     (states.pow(2).sum() + contexts.pow(2).sum()).backward()
     padding = torch.isinf(arguments["mask"])  # (B, S)
     assert padding.any()
+    weights = fast.by_step(weights, arguments["counts"], 3)
     assert (weights[:, padding] == 0).all()
     assert (arguments["keys"].grad[padding] == 0).all()
     assert (arguments["values"].grad[padding] == 0).all()
@@ -279,10 +305,11 @@ def test_no_argument_is_changed():
         (fast.GRUSteps, gru_arguments()),
         (fast.AttentionSteps, list(attention_arguments().values())),
     ):
-        before = [argument.clone() for argument in arguments]
+        tensors = [a for a in arguments if torch.is_tensor(a)]
+        before = [argument.clone() for argument in tensors]
         out = function.apply(*with_gradient(arguments[:1]), *arguments[1:])
         (out if torch.is_tensor(out) else out[0]).sum().backward()
-        for argument, copy in zip(arguments, before, strict=True):
+        for argument, copy in zip(tensors, before, strict=True):
             assert torch.equal(argument, copy)
 
 
@@ -306,7 +333,11 @@ def test_the_weights_can_be_read_afterwards(kind):
     plain_loss(model, batch)
     expected = model.decoder.attention_weights
     fast.loss(model, batch)
-    torch.testing.assert_close(model.decoder.attention_weights, expected)
+    real = batch.target_out != PAD_ID  # in the batch's order, not by length
+    found = model.decoder.attention_weights
+    assert (batch.target_lens.diff() > 0).any()
+    torch.testing.assert_close(found[real], expected[real])
+    assert not real.all() and (found[~real] == 0).all()
     assert not model.decoder.attention_weights.requires_grad
 
 
@@ -363,3 +394,20 @@ def test_bad_input_is_refused_in_words():
         fast.loss(model, batch._replace(target_in=batch.target_in + 11 - 4))
     with pytest.raises(ValueError, match="every source length must lie"):
         fast.loss(model, batch._replace(source_lens=batch.source_lens + 1))
+
+
+def test_padding_between_words_is_left_out_as_the_plain_route_does():
+    model, batch = any_model("attention"), random_batch(7)
+    batch.target_out[0, 1:3] = PAD_ID
+    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(model, batch)
+    assert fast_loss == pytest.approx(loss, abs=1e-12)
+    torch.testing.assert_close(fast_gradients, gradients)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_target_without_a_word_changes_nothing(kind):
+    model, batch = any_model(kind), random_batch(7)
+    batch.target_out[2], batch.target_in[2] = PAD_ID, PAD_ID
+    (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(model, batch)
+    assert fast_loss == pytest.approx(loss, abs=1e-12)
+    torch.testing.assert_close(fast_gradients, gradients)

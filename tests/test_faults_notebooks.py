@@ -1,8 +1,8 @@
 """Notebooks where and as nobody planned to run them: the same outputs, nothing else.
 
 Each runs twice in one kernel, first with its sections in another order, in a copy of
-the course under a name with spaces and Chinese characters, started from elsewhere, with
-no locale but C and another hash seed, and with the network refused.
+the course under a name with spaces and Chinese characters, by a command given in
+another folder, with no locale but C, another hash seed, and the network refused.
 LEARNING_TO_ALIGN_FAULTS=10000 takes all notebooks instead of the quick ones.
 """
 

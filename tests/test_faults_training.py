@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -177,6 +178,20 @@ def test_a_full_disk(tmp_path, real_size):
     assert "No space left" in error[1]
     check_told(error, tmp_path, real_size)
     assert files == ["model.safetensors"] and notes == {"bleu": 1}
+
+
+def test_a_folder_that_takes_no_new_file(tmp_path, monkeypatch):
+    trainer, vocabs = setup(num_epochs=1)
+    save_checkpoint(tmp_path / "model", trainer.model, *vocabs)
+    before = (tmp_path / "model").read_bytes()
+
+    def refuse(*arguments, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(OSError, match=r"could not save .*model .* needs [\d,]+ bytes"):
+        save_checkpoint(tmp_path / "model", trainer.model, *vocabs)
+    assert (tmp_path / "model").read_bytes() == before
 
 
 def test_a_folder_that_is_none(tmp_path):

@@ -355,8 +355,8 @@ def multi30k_file(name: str) -> Path:
 def download(name: str, url: str, sha256: str, folder: str) -> Path:
     """Download url + name into folder in the cache, unless a good copy is there.
 
-    Raises ValueError for a wrong checksum, ConnectionError for any other failure.
-    Neither leaves a half-written file; a bad copy stays until a good one replaces it.
+    Raises ConnectionError if that fails, or if what came has another checksum. Neither
+    leaves a half-written file; a bad copy stays until a good one replaces it.
     """
     path = cache_folder() / folder / name
     with contextlib.suppress(OSError):  # no copy yet, or none that can be read
@@ -374,15 +374,12 @@ def download(name: str, url: str, sha256: str, folder: str) -> Path:
                 path=path.parent,
                 downloader=pooch.HTTPDownloader(progressbar=bar),
             )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: another checksum
         raise ConnectionError(
-            f"could not download {url}{name} ({error}). Without a network: put {name} "
-            f"into a folder named {folder}, and set the environment variable "
-            f"{DATA_VARIABLE} to the folder that holds {folder}"
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"{url}{name} has a wrong checksum: {error} Nothing was kept."
+            f"could not download {url}{name} ({error}). Nothing of it was kept. "
+            f"Without a network, or where a login page answers: put {name} into a "
+            f"folder named {folder}, and set the environment variable {DATA_VARIABLE} "
+            f"to the folder that holds {folder}"
         ) from error
     finally:
         logger.setLevel(level)

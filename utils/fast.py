@@ -102,77 +102,98 @@ class GRUSteps(torch.autograd.Function):
 
 
 class AttentionSteps(torch.autograd.Function):
-    """The attention decoder over all steps: states (T, B, H), contexts (T, B, D) and
-    weights (T, B, S).
+    """The attention decoder over all steps: states (P, H), contexts (P, D) and weights
+    (P, S), a row for each of the P words to write: step 0 of all sentences, step 1 ...
 
-    gates (T, B, 3H): the words' part; s (B, H); keys (B, S, H), projected; values
+    gates (P, 3H): the words' part; s (B, H); keys (B, S, H), projected; values
     (B, S, D); mask (B, S): 0 or -inf; W_c (3H, D): the context's part of the gates;
-    W_s (H + 3H, H) and b_s: W_a and the state's part, stacked; v (H,).
+    W_s (H + 3H, H) and b_s: W_a and the state's part, stacked; v (H,). counts: step t
+    is one of the first counts[t] sentences, so the longest stands first.
     """
 
     @staticmethod
-    def forward(ctx, gates, s, keys, values, mask, W_c, W_s, b_s, v):
-        done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v)
+    def forward(ctx, gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
+        done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts)
         ctx.save_for_backward(*done, keys, values, W_c, W_s, v)
+        ctx.counts = counts
         *_, states, contexts, weights = done
         ctx.mark_non_differentiable(weights)
-        return states[1:], contexts, weights
+        return states, contexts, weights
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_states, d_contexts, _):
-        d = attention_steps_backward(d_states, d_contexts, *ctx.saved_tensors)
+        d = attention_steps_backward(
+            d_states, d_contexts, *ctx.saved_tensors, ctx.counts
+        )
         d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_b_s, d_v = d
-        return d_gates, d_s, d_keys, d_values, None, d_W_c, d_W_s, d_b_s, d_v
+        return d_gates, d_s, d_keys, d_values, None, d_W_c, d_W_s, d_b_s, d_v, None
 
 
-def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v):
+def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
     """All steps forward: attend with s_{i-1}, then update to s_i."""
-    (T, B, _), (_, S, H) = gates.shape, keys.shape
-    gates, from_state = gates.clone(), gates.new_empty(T, B, 4 * H)
-    states = torch.cat((s.unsqueeze(0), s.new_empty(T, B, H)))
-    weights, contexts = gates.new_empty(T, B, S), gates.new_empty(T, B, values.shape[2])
-    features = torch.empty_like(keys)  # one block, used again at each step
-    for t in range(T):
-        torch.addmm(b_s, states[t], W_s.T, out=from_state[t])
-        torch.add(keys, from_state[t, :, None, :H], out=features).tanh_()
-        scores = torch.addmv(mask.flatten(), features.view(-1, H), v)  # (BS,)
-        torch.softmax(scores.view(B, S), -1, out=weights[t])
-        torch.bmm(weights[t, :, None], values, out=contexts[t, :, None])
-        gates[t].addmm_(contexts[t], W_c.T)
-        gru_step(gates[t], from_state[t, :, H:], states[t], states[t + 1])
-    return gates, from_state, states, contexts, weights
+    (P, _), (_, S, H) = gates.shape, keys.shape
+    gates, from_state = gates.clone(), gates.new_empty(P, 4 * H)
+    before, states = gates.new_empty(2, P, H)
+    weights, contexts = gates.new_empty(P, S), gates.new_empty(P, values.shape[2])
+    block = torch.empty_like(keys)  # used again at each step
+    rows = gates, from_state, before, states, weights, contexts
+    steps = [x.split(counts) for x in rows]
+    for gate, by_state, old, new, weight, context in zip(*steps, strict=True):
+        n = len(gate)  # sentences that write a word at this step
+        old.copy_(s[:n])
+        torch.addmm(b_s, old, W_s.T, out=by_state)
+        features = torch.add(keys[:n], by_state[:, None, :H], out=block[:n]).tanh_()
+        scores = torch.addmv(mask[:n].flatten(), features.view(-1, H), v)  # (nS,)
+        torch.softmax(scores.view(n, S), -1, out=weight)
+        torch.bmm(weight[:, None], values[:n], out=context[:, None])
+        gate.addmm_(context, W_c.T)
+        gru_step(gate, by_state[:, H:], old, new)
+        s = new
+    return gates, from_state, before, states, contexts, weights
 
 
 def attention_steps_backward(
     d_states, d_contexts,
-    gates, from_state, states, contexts, weights, keys, values, W_c, W_s, v,
+    gates, from_state, before, states, contexts, weights, keys, values, W_c, W_s, v,
+    counts,
 ):
-    """All steps backward. tanh is computed again, not stored as (T, B, S, H)."""
-    H = keys.shape[2]
-    slopes = gru_slopes(gates, from_state[..., H:], states[:-1])
+    """All steps backward. tanh is computed again, not stored as (P, S, H)."""
+    B, _, H = keys.shape
+    slopes = gru_slopes(gates, from_state[:, H:], before)
     d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(from_state)
-    d_contexts, d_scores = d_contexts.clone(), torch.empty_like(weights)
-    features, squares = torch.empty_like(keys), torch.zeros_like(keys)
-    d_s, d_v = torch.zeros_like(states[0]), torch.zeros_like(v)
-    for t in reversed(range(len(gates))):
-        kept = gru_step_backward(d_s + d_states[t], [x[t] for x in slopes],
-                                 d_gates[t], d_from_state[t, :, H:])
-        d_contexts[t].addmm_(d_gates[t], W_c)
-        d = weights[t] * (values @ d_contexts[t, :, :, None])[..., 0]  # (B, S)
-        d = torch.sub(d, weights[t] * d.sum(1, keepdim=True), out=d_scores[t])
-        torch.add(keys, from_state[t, :, None, :H], out=features).tanh_()
+    d_contexts, d_scores = d_contexts.clone(), torch.zeros_like(keys[:, :, 0])
+    block, squares = torch.empty_like(keys), torch.zeros_like(keys)
+    d_s, d_v = keys.new_zeros(B, H), torch.zeros_like(v)
+    rows = d_states, d_contexts, d_gates, d_from_state, from_state, weights, *slopes
+    for step in reversed(list(zip(*(x.split(counts) for x in rows), strict=True))):
+        d_new, d_context, d_gate, d_by_state, by_state, weight, *slope = step
+        n = len(weight)
+        kept = gru_step_backward(d_s[:n] + d_new, slope, d_gate, d_by_state[:, H:])
+        d_context.addmm_(d_gate, W_c)
+        d = weight * (values[:n] @ d_context[:, :, None])[..., 0]  # (n, S)
+        d -= weight * d.sum(1, keepdim=True)
+        d_scores[:n] += d
+        features = torch.add(keys[:n], by_state[:, None, :H], out=block[:n]).tanh_()
         d_v.addmv_(features.view(-1, H).T, d.flatten())
         features.square_()  # tanh' = 1 - tanh^2; the 1 is added after the loop
-        squares.addcmul_(d[:, :, None], features)
+        squares[:n].addcmul_(d[:, :, None], features)
         d_query = d.sum(1, keepdim=True) - (d[:, None] @ features)[:, 0]
-        torch.mul(v, d_query, out=d_from_state[t, :, :H])
-        d_s = torch.addmm(kept, d_from_state[t], W_s)
-    d_keys = v * (d_scores.sum(0)[..., None] - squares)
-    d_values = weights.permute(1, 2, 0) @ d_contexts.transpose(0, 1)
-    d_W_c = d_gates.flatten(0, 1).T @ contexts.flatten(0, 1)
-    d_W_s = d_from_state.flatten(0, 1).T @ states[:-1].flatten(0, 1)
-    return d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_from_state.sum((0, 1)), d_v
+        torch.mul(v, d_query, out=d_by_state[:, :H])
+        torch.addmm(kept, d_by_state, W_s, out=d_s[:n])
+    d_keys = v * (d_scores[..., None] - squares)
+    all_weights, d_all = (by_step(x, counts, B) for x in (weights, d_contexts))
+    d_values = all_weights.permute(1, 2, 0) @ d_all.transpose(0, 1)
+    d_W_c, d_W_s = d_gates.T @ contexts, d_from_state.T @ before
+    return d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_from_state.sum(0), d_v
+
+
+def by_step(rows, counts, B):
+    """(P, ...) -> (T, B, ...), with 0 where a sentence has no word at a step."""
+    has_word = torch.arange(B) < torch.tensor(counts)[:, None]
+    steps = rows.new_zeros(*has_word.shape, *rows.shape[1:])
+    steps[has_word] = rows
+    return steps
 
 
 ATTENDING = (Seq2SeqAttentionDecoder, TranslatorDecoder)
@@ -200,16 +221,31 @@ def knows(model):
 def loss(model, batch, label_smoothing=0.0):
     """The mean cross-entropy of a Batch's real target words, in nats a token.
 
-    Only real words reach the output layer. Raises ValueError if there is none.
+    Padding costs next to nothing: a sentence takes part in as many steps as it has
+    words, and only real words reach the output layer. Raises ValueError if there is
+    none, or on a bad id or length.
     label_smoothing: see Szegedy et al. (2016), section 7.
     """
-    targets = batch.target_out.T  # (T, B)
-    real = targets != PAD_ID
+    encoder, decoder = model.encoder, model.decoder
+    check_source(batch.source, batch.source_lens, encoder.embedding.num_embeddings)
+    check_target(batch.target_in, decoder.embedding.num_embeddings)
+    real = batch.target_out != PAD_ID  # (B, T)
     if not real.any():
         raise ValueError("every target is padding: there is no word to learn from")
-    outputs = decoder_outputs(model, batch.source, batch.source_lens, batch.target_in)
-    outputs, targets, dense = outputs[real], targets[real], model.decoder.dense
-    if isinstance(model.decoder, WITH_READOUT):
+    # Longest target first, so each step is one of the first few sentences.
+    steps = torch.arange(real.shape[1], device=real.device)
+    lens = (real * (steps + 1)).amax(1)
+    order = lens.argsort(descending=True, stable=True)
+    batch, lens = type(batch)(*(field[order] for field in batch)), lens[order]
+    has_word = steps[:, None] < lens  # (T, B)
+    outputs = decoder_outputs(model, batch, has_word)  # (P, ...)
+    if isinstance(decoder, ATTENDING):
+        decoder._attention_weights = decoder._attention_weights[order.argsort()]
+    targets, dense = batch.target_out.T[has_word], decoder.dense
+    real = targets != PAD_ID
+    if not real.all():  # padding between words
+        outputs, targets = outputs[real], targets[real]
+    if isinstance(decoder, WITH_READOUT):
         outputs, dense = dense.features(outputs), dense.out
     # In pieces of 512 words a large vocabulary's scores stay in the processor's cache.
     pieces = nn.LinearCrossEntropyOptions(batch_chunk_size=512, chunking_method=None)
@@ -229,56 +265,59 @@ def loss(model, batch, label_smoothing=0.0):
     return mean + label_smoothing * (score - mean_score).mean()
 
 
-def decoder_outputs(model, source, source_lens, target_in):
-    """What `dense` reads, (T, B, ...), by teacher forcing, for a model that `knows`.
+def decoder_outputs(model, batch, has_word):
+    """What `dense` reads, (P, ...), by teacher forcing, for a model that `knows`.
 
-    Ids (B, S), lengths (B,), ids (B, T). Raises ValueError on a bad id or length.
+    has_word (T, B): which targets have a word t; the longest target comes first.
     """
     decoder = model.decoder
-    check_target(target_in, decoder.embedding.num_embeddings)
-    outputs, last = encoder_states(model.encoder, source, source_lens)
-    words = decoder.embedding(target_in.T)  # (T, B, E)
+    outputs, last = encoder_states(model.encoder, batch.source, batch.source_lens)
+    words = decoder.embedding(batch.target_in.T[has_word])  # (P, E)
     if isinstance(decoder, FIXED):
         state = decoder.init_state((outputs, last[None]))
-        contexts = state.context.expand(len(words), -1, -1)
-        states = fixed_states(decoder, words, state)
+        states, contexts = fixed_states(decoder, words, state, has_word)
     else:
-        state = decoder.init_state((outputs, last[None]), source_lens)
-        states, contexts = attention_states(decoder, words, state)
+        state = decoder.init_state((outputs, last[None]), batch.source_lens)
+        states, contexts = attention_states(decoder, words, state, has_word)
     if isinstance(decoder, WITH_READOUT):
         return torch.cat((states, contexts, words), dim=-1)
     return states
 
 
-def fixed_states(decoder, words, state):
-    """The states (T, B, H) of a decoder that sees one context at every step."""
+def fixed_states(decoder, words, state, has_word):
+    """The states (P, H) and contexts (P, D) of a decoder with one context for all."""
     rnn, D = decoder.rnn, state.context.shape[1]
-    W = rnn.weight_ih_l0  # (3H, D + E)
-    gates = F.linear(words, W[:, D:], rnn.bias_ih_l0)
-    gates = gates + F.linear(state.context, W[:, :D])
+    W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
+    contexts = state.context.expand(*has_word.shape, D)
+    counts, B = has_word.sum(1).tolist(), has_word.shape[1]
+    gates = by_step(F.linear(words, W_x, rnn.bias_ih_l0), counts, B)
+    gates = gates + F.linear(state.context, W_c)
     s, W_h, b_h = state.hidden_state, rnn.weight_hh_l0, rnn.bias_hh_l0
-    return GRUSteps.apply(gates[:, None], s, W_h[None], b_h[None])[:, 0]
+    states = GRUSteps.apply(gates[:, None], s, W_h[None], b_h[None])[:, 0]
+    return states[has_word], contexts[has_word]
 
 
-def attention_states(decoder, words, state):
-    """The states (T, B, H) and contexts (T, B, D) of a decoder that attends."""
+def attention_states(decoder, words, state, has_word):
+    """The states (P, H) and contexts (P, D) of a decoder that attends."""
     rnn, attention, values = decoder.rnn, decoder.attention, state.enc_outputs
-    (_, S, D), s = values.shape, state.hidden_state[0]
-    W, W_h, b_h = rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_hh_l0
-    mask = torch.zeros(values.shape[:2], dtype=s.dtype, device=s.device)
+    (B, S, D), s, counts = values.shape, state.hidden_state[0], has_word.sum(1).tolist()
+    W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
+    W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
+    mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
     mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
     states, contexts, weights = AttentionSteps.apply(
-        F.linear(words, W[:, D:], rnn.bias_ih_l0),
+        F.linear(words, W_x, rnn.bias_ih_l0),
         s,
         state.projected_keys,
         values,
         mask,
-        W[:, :D],
+        W_c,
         torch.cat((attention.W_q.weight, W_h)),
         F.pad(b_h, (s.shape[1], 0)),  # W_a has no bias
         attention.w_v.weight[0],
+        counts,
     )
-    decoder._attention_weights = weights.transpose(0, 1)
+    decoder._attention_weights = by_step(weights, counts, B).transpose(0, 1)
     return states, contexts
 
 
@@ -289,7 +328,6 @@ def encoder_states(encoder, X, valid_lens):
     unchanged: the last state is that of the last word, and the backward direction
     starts at it.
     """
-    check_source(X, valid_lens, encoder.embedding.num_embeddings)
     rnn, H = encoder.rnn, encoder.rnn.hidden_size
     names = ["", "_reverse"] if rnn.bidirectional else [""]
     padding = ~length_mask(valid_lens, X.shape[1]).T[:, :, None]  # (S, B, 1)

@@ -340,6 +340,7 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
 
     A safetensors file, which holds numbers and never code. It is written beside `path`
     and then moved there, so `path` is at every moment whole: the old file or the new.
+    (A process killed meanwhile leaves a file beside it that ends in .part: remove it.)
     Raises OSError, naming the bytes it needs, if it can't be written.
     notes: plain values to store along, such as scores and settings.
     """
@@ -360,11 +361,10 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         raise FileNotFoundError(
             f"there is no folder {path.parent} to save {path.name} in"
         )
-    handle, partial = tempfile.mkstemp(
-        dir=path.parent, prefix=path.name, suffix=".part"
-    )
-    os.close(handle)
+    partial = None
     try:
+        handle, partial = tempfile.mkstemp(".part", path.name, path.parent)
+        os.close(handle)
         save_file(tensors, partial, {"format": FORMAT, "header": json.dumps(header)})
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
@@ -377,8 +377,9 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
             "A file that was there before is as it was"
         ) from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
+        if partial:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(partial)
 
 
 def load_parameters(model, saved):
@@ -444,7 +445,8 @@ def load_checkpoint(path):
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint at {path}")
+        where = "" if path.is_absolute() else f", seen from {Path.cwd()}"
+        raise FileNotFoundError(f"there is no checkpoint at {path}{where}")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
