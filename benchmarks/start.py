@@ -33,7 +33,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/lab\S*\?token=\w+")
 
 
 def measured(changes):
-    """Seconds until installed, until the page answers after that, and of notebook 00."""
+    """Seconds until installed, from then until the page answers, and of notebook 00."""
     inherited = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
     environment = {**inherited, **changes, "PYTHON": sys.executable}
     with tempfile.TemporaryDirectory() as folder:

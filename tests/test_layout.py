@@ -81,6 +81,7 @@ TAUGHT = {
     "utils.fast.gru_slopes",
     "utils.fast.gru_step_backward",
     "utils.fast.attention_steps",
+    "utils.fast.attend_backward",
     "utils.fast.attention_steps_backward",
     "utils.decoding.greedy_decode",
     "utils.decoding.select_rows",

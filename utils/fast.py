@@ -123,9 +123,8 @@ class AttentionSteps(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, d_states, d_contexts, _):
-        d = attention_steps_backward(
-            d_states, d_contexts, *ctx.saved_tensors, ctx.counts
-        )
+        saved, counts = ctx.saved_tensors, ctx.counts
+        d = attention_steps_backward(d_states, d_contexts, saved, counts)
         d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_b_s, d_v = d
         return d_gates, d_s, d_keys, d_values, None, d_W_c, d_W_s, d_b_s, d_v, None
 
@@ -153,12 +152,24 @@ def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
     return gates, from_state, before, states, contexts, weights
 
 
-def attention_steps_backward(
-    d_states, d_contexts,
-    gates, from_state, before, states, contexts, weights, keys, values, W_c, W_s, v,
-    counts,
-):
+def attend_backward(d_context, values, weight, features, d_scores, squares, d_v):
+    """One step from the context (n, D) back to the query (n, H), but for v.
+
+    features (n, S, H): the tanh; overwritten. Adds to d_v (H,), to d_scores (n, S) and
+    to squares (n, S, H), from which the gradient of the keys is made after the loop.
+    """
+    d = weight * (values @ d_context[:, :, None])[..., 0]  # (n, S)
+    d -= weight * d.sum(1, keepdim=True)
+    d_v.addmv_(features.view(-1, len(d_v)).T, d.flatten())
+    features.square_()  # tanh' = 1 - tanh^2
+    d_scores += d
+    squares.addcmul_(d[:, :, None], features)
+    return d.sum(1, keepdim=True) - (d[:, None] @ features)[:, 0]
+
+
+def attention_steps_backward(d_states, d_contexts, saved, counts):
     """All steps backward. tanh is computed again, not stored as (P, S, H)."""
+    gates, from_state, before, _, contexts, weights, keys, values, W_c, W_s, v = saved
     B, _, H = keys.shape
     slopes = gru_slopes(gates, from_state[:, H:], before)
     d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(from_state)
@@ -171,14 +182,10 @@ def attention_steps_backward(
         n = len(weight)
         kept = gru_step_backward(d_s[:n] + d_new, slope, d_gate, d_by_state[:, H:])
         d_context.addmm_(d_gate, W_c)
-        d = weight * (values[:n] @ d_context[:, :, None])[..., 0]  # (n, S)
-        d -= weight * d.sum(1, keepdim=True)
-        d_scores[:n] += d
         features = torch.add(keys[:n], by_state[:, None, :H], out=block[:n]).tanh_()
-        d_v.addmv_(features.view(-1, H).T, d.flatten())
-        features.square_()  # tanh' = 1 - tanh^2; the 1 is added after the loop
-        squares[:n].addcmul_(d[:, :, None], features)
-        d_query = d.sum(1, keepdim=True) - (d[:, None] @ features)[:, 0]
+        d_query = attend_backward(
+            d_context, values[:n], weight, features, d_scores[:n], squares[:n], d_v
+        )
         torch.mul(v, d_query, out=d_by_state[:, :H])
         torch.addmm(kept, d_by_state, W_s, out=d_s[:n])
     d_keys = v * (d_scores[..., None] - squares)
