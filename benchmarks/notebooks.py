@@ -78,7 +78,7 @@ def main(paths, small):
         FOLDER / ("small.json" if small else "notebooks.json"),
         {
             "command": "make bench-small" if small else "make bench-notebooks",
-            "machine": machine(),
+            "machine": machine() | ({"cores": 1, "threads": 1} if small else {}),
             "notebooks": measured,
         },
     )

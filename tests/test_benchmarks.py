@@ -480,3 +480,16 @@ def test_a_notebook_is_executed_and_its_cells_are_timed(tmp_path):
     assert measured["megabytes"] is None or measured["megabytes"] > 10
     assert measured["cpu_seconds"] is None or measured["cpu_seconds"] > 0.1
     assert path.read_bytes() == before
+
+
+def test_the_notebooks_say_how_long_their_cells_run():
+    """Their first lines against the stored measurement; "a minute" is 60 seconds."""
+    stored = report.read(FOLDER / "notebooks.json")
+    if not stored:
+        pytest.skip("nothing is stored yet: make bench-notebooks")
+    for book in stored["notebooks"]:
+        text = (FOLDER.parent / "notebooks" / f"{book['name']}.ipynb").read_text("utf-8")
+        said = " ".join("".join(nbformat.reads(text, 4).cells[0].source).split())
+        found = re.search(r"the cells run in about (a minute|(\d+) seconds)", said)
+        seconds = int(found[2] or 60)
+        assert abs(seconds - book["seconds"]) < max(10, 0.5 * seconds), book["name"]
