@@ -147,7 +147,8 @@ class Watch:
     found, on, may_ask = [], True, False
     asked = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto")
     changes = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink")
-    free = [os.environ[n] for n in ("TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR")]
+    free = "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR", "XDG_CACHE_HOME"
+    free = [os.environ[name] for name in free]
 
     def __call__(self, event, arguments):
         if not self.on:
@@ -234,13 +235,14 @@ def run(tmp_path_factory, pytestconfig):
         notebook, orders[path.stem] = prepared(path)
         nbformat.write(notebook, course / "notebooks" / path.name)
     (course / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    for name in ("home", "tmp"):
+    for name in ("home", "tmp", "cache"):
         (base / name).mkdir()
     environment = {
         **os.environ,
         "PYTHONPATH": str(course),
         "HOME": str(base / "home"),
         "TMPDIR": str(base / "tmp"),
+        "XDG_CACHE_HOME": str(base / "cache"),
         "LC_ALL": "C",
         "PYTHONHASHSEED": "random",
     }
@@ -262,6 +264,7 @@ def run(tmp_path_factory, pytestconfig):
     )
     report = (done.stdout + done.stderr).decode("utf-8", "replace")
     left = [p.name for name in ("home", "tmp") for p in (base / name).iterdir()]
+    left += [p.name for p in (base / "cache").rglob("*") if p.is_file()]  # a download's
     return report, orders, before, tree(course), left
 
 
