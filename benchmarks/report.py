@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 import numpy as np
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from utils.plotting import plot_curves
 
@@ -35,7 +35,7 @@ STEPS = """\
 Where no sizes are named, a step has V 4000, E 128, H 256, B 64. It is: gradients to
 zero, forward, masked loss, backward, clipping, Adam. Our side is
 `utils.training.train_step` with the Trainer's optimizer, Adam as one fused operation;
-one row gives it to the other side too. The other is d2l 0.17.0's
+rows of their own give it to the other side too. The other is d2l 0.17.0's
 encoder and `AdditiveAttention` in the book's decoder, trained with the book's loss,
 clipping and optimizer. d2l computes every position of a padded batch; the rows without
 padding show what is left of the ratio when there is none to leave out. d2l's encoder
@@ -336,6 +336,9 @@ def draw_growth(measured, path):
     xlabel = "words in source and target, S = T"
     ax = plot_curves(lengths, positive, xlabel, "seconds a step")
     ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
     _logarithmic(ax, lengths)
     ax.figure.savefig(path, dpi=120)
 

@@ -22,6 +22,27 @@ def script(path):
     return module
 
 
+@pytest.fixture
+def results(monkeypatch):
+    """A function: the name of a script in data/results -> the script, as a module."""
+    monkeypatch.syspath_prepend(DATA / "results")
+    return lambda name: script(DATA / "results" / f"{name}.py")
+
+
+def stored_by(module):
+    """What a script has stored, with the settings that stand in it now."""
+    stored = json.loads(module.PATH.read_text(encoding="utf-8"))
+    assert stored["settings"] == json.loads(json.dumps(module.SETTINGS))
+    return stored
+
+
+def stored_runs(module):
+    """The same, where the runs are those that stand in it now."""
+    stored = stored_by(module)
+    assert [run["run"] for run in stored["runs"]] == module.RUNS
+    return stored
+
+
 @pytest.mark.parametrize("target", ["fr", "zh"])
 def test_a_shipped_model_scores_what_it_says(target):
     train = script(DATA / "models" / "train.py")
@@ -38,11 +59,9 @@ def test_a_shipped_model_scores_what_it_says(target):
     assert saved.training is None  # small: no state of an optimiser
 
 
-def test_the_stored_results_come_from_the_script_as_it_is(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    bottleneck = script(DATA / "results" / "bottleneck.py")
-    stored = json.loads(bottleneck.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == bottleneck.SETTINGS
+def test_the_stored_results_come_from_the_script_as_it_is(results):
+    bottleneck = results("bottleneck")
+    stored = stored_by(bottleneck)
     assert [tuple(bucket) for bucket in stored["buckets"]] == bottleneck.BUCKETS
     assert {(run["num_hiddens"], run["seed"]) for run in stored["runs"]} == {
         (size, seed) for size in bottleneck.SIZES for seed in bottleneck.SEEDS
@@ -52,23 +71,18 @@ def test_the_stored_results_come_from_the_script_as_it_is(monkeypatch):
         assert all(0 <= score <= 100 for score in run["bleu_by_length"])
 
 
-def test_the_minute_was_measured_by_the_script_as_it_is(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    minute = script(DATA / "results" / "minute.py")
-    stored = json.loads(minute.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == minute.SETTINGS
+def test_the_minute_was_measured_by_the_script_as_it_is(results):
+    minute = results("minute")
+    stored = stored_by(minute)
     assert [
         (run["kind"], run["direction"].removeprefix("en-"), run["num_epochs"])
         for run in stored["runs"]
     ] == minute.RUNS
 
 
-def test_the_choices_were_measured_by_the_script_as_it_is(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    choices = script(DATA / "results" / "choices.py")
-    stored = json.loads(choices.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == choices.SETTINGS
-    assert [run["run"] for run in stored["runs"]] == choices.RUNS
+def test_the_choices_were_measured_by_the_script_as_it_is(results):
+    choices = results("choices")
+    stored = stored_runs(choices)
     for run in stored["runs"][: len(choices.ARMS)]:  # one seed
         arm = run["run"]["arm"]
         changed = choices.ARMS[arm].get("changed", {})
@@ -78,10 +92,9 @@ def test_the_choices_were_measured_by_the_script_as_it_is(monkeypatch):
         assert run["parameters"] == sum(p.numel() for p in model.parameters())
 
 
-def test_erasing_finds_the_word_that_a_model_uses(monkeypatch):
+def test_erasing_finds_the_word_that_a_model_uses(results):
     """A model that reads one source position alone: only erasing that one hurts."""
-    monkeypatch.syspath_prepend(DATA / "results")
-    choices = script(DATA / "results" / "choices.py")
+    choices = results("choices")
     corpus = load_village("en", "fr")
     pair = next(p for p in corpus["test"] if len(p.source) == 8)
     model = choices.build("additive", corpus.vocabs()).eval()
@@ -102,9 +115,8 @@ def test_erasing_finds_the_word_that_a_model_uses(monkeypatch):
     assert drops[:, 2].abs().min() > 1e-6 and drops[:, others].abs().max() < 1e-6
 
 
-def test_rank_correlation_knows_the_extremes(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    choices = script(DATA / "results" / "choices.py")
+def test_rank_correlation_knows_the_extremes(results):
+    choices = results("choices")
     rows = torch.tensor([[1.0, 2.0, 9.0], [9.0, 2.0, 1.0], [2.0, 1.0, 9.0]])
     same = choices.rank_correlation(rows[:1].expand(3, -1), rows)
     assert same.tolist() == [1.0, -1.0, 0.5]
@@ -112,8 +124,7 @@ def test_rank_correlation_knows_the_extremes(monkeypatch):
 
 def test_the_speed_of_scores_was_measured_by_the_script_as_it_is():
     speed = script(DATA / "results" / "score_speed.py")
-    stored = json.loads(speed.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == speed.SETTINGS
+    stored = stored_by(speed)
     assert [(row["S"], row["H"]) for row in stored["steps"]] == speed.GRID
     lengths = [row["S"] for row in stored["decoding"]]
     assert lengths == speed.SETTINGS["decoding"]["lengths"]
@@ -122,12 +133,9 @@ def test_the_speed_of_scores_was_measured_by_the_script_as_it_is():
             assert 0 < fastest <= median <= slowest
 
 
-def test_the_parts_of_rnnsearch_were_measured_by_the_script_as_it_is(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    parts = script(DATA / "results" / "rnnsearch.py")
-    stored = json.loads(parts.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == parts.SETTINGS
-    assert [run["run"] for run in stored["runs"]] == parts.RUNS
+def test_the_parts_of_rnnsearch_were_measured_by_the_script_as_it_is(results):
+    parts = results("rnnsearch")
+    stored = stored_runs(parts)
     vocabs = load_village("en", "fr").vocabs()
     tries = [
         (beam_size, penalty)
@@ -150,21 +158,17 @@ def test_the_parts_of_rnnsearch_were_measured_by_the_script_as_it_is(monkeypatch
                 assert row["bleu"] == pytest.approx(run["bleu"], abs=0.1)
 
 
-def test_long_sentences_were_measured_by_the_script_as_it_is(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    long = script(DATA / "results" / "long_sentences.py")
-    stored = json.loads(long.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == json.loads(json.dumps(long.SETTINGS))
-    assert [run["run"] for run in stored["runs"]] == long.RUNS
+def test_long_sentences_were_measured_by_the_script_as_it_is(results):
+    long = results("long_sentences")
+    stored = stored_runs(long)
     for run in stored["runs"]:
         steps = 740 * long.ARMS[run["run"]["arm"]].get("times", 1)
         assert run["steps"] == steps  # the same in all arms but one
         assert all(len(run[f]) == len(long.BUCKETS) for f in ("bleu", "ended", "aer"))
 
 
-def test_training_pairs_are_cut_by_length_and_number(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    long = script(DATA / "results" / "long_sentences.py")
+def test_training_pairs_are_cut_by_length_and_number(results):
+    long = results("long_sentences")
     train = load_village("en", "fr")["train"]
     for name, count in long.SETTINGS["pairs"].items():
         pairs = long.pairs_up_to(train, int(name), count)
@@ -174,9 +178,8 @@ def test_training_pairs_are_cut_by_length_and_number(monkeypatch):
         long.pairs_up_to(train[:3], 30, 4)
 
 
-def test_a_reversed_source_keeps_its_target(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    long = script(DATA / "results" / "long_sentences.py")
+def test_a_reversed_source_keeps_its_target(results):
+    long = results("long_sentences")
     pair = load_village("en", "fr")["train"][0]
     (turned,) = long.reverse_sources([pair])
     assert turned.source == tuple(reversed(pair.source)) != pair.source
@@ -187,18 +190,14 @@ def test_a_reversed_source_keeps_its_target(monkeypatch):
     ("sentence", "share"),
     [("a b c d e", 0), ("a b c d a b c d", 1 / 5), ("a a a a a a", 2 / 3), ("a b", 0)],
 )
-def test_repeats_counts_what_stood_before(monkeypatch, sentence, share):
-    monkeypatch.syspath_prepend(DATA / "results")
-    long = script(DATA / "results" / "long_sentences.py")
+def test_repeats_counts_what_stood_before(results, sentence, share):
+    long = results("long_sentences")
     assert long.repeats([sentence.split()]) == pytest.approx(share)
 
 
-def test_real_translation_was_measured_by_the_script_as_it_is(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    multi30k = script(DATA / "results" / "multi30k.py")
-    stored = json.loads(multi30k.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == json.loads(json.dumps(multi30k.SETTINGS))
-    assert [run["run"] for run in stored["runs"]] == multi30k.RUNS
+def test_real_translation_was_measured_by_the_script_as_it_is(results):
+    multi30k = results("multi30k")
+    stored = stored_runs(multi30k)
     for run in stored["runs"]:
         assert len(run["history"]) == run["run"]["changes"].get(
             "num_epochs", stored["settings"]["num_epochs"]
@@ -209,9 +208,8 @@ def test_real_translation_was_measured_by_the_script_as_it_is(monkeypatch):
         assert ("test" in run) == tested  # the others were judged on validation
 
 
-def test_the_shipped_translator_is_the_one_that_was_measured(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    multi30k = script(DATA / "results" / "multi30k.py")
+def test_the_shipped_translator_is_the_one_that_was_measured(results):
+    multi30k = results("multi30k")
     stored = json.loads(multi30k.PATH.read_text(encoding="utf-8"))["runs"][0]
     saved = load_checkpoint(multi30k.MODEL)
     assert saved.notes["test"] == stored["test"]
@@ -230,10 +228,9 @@ def test_the_shipped_translator_is_the_one_that_was_measured(monkeypatch):
 
 
 @needs("multi30k")
-def test_the_shipped_translator_scores_what_it_says(monkeypatch):
+def test_the_shipped_translator_scores_what_it_says(results):
     """Stored in half precision, it is as good as the model that was trained."""
-    monkeypatch.syspath_prepend(DATA / "results")
-    multi30k = script(DATA / "results" / "multi30k.py")
+    multi30k = results("multi30k")
     saved = load_checkpoint(multi30k.MODEL)
     scores = multi30k.scores(
         saved.model, (saved.src_vocab, saved.tgt_vocab), load_multi30k("de", "en"),

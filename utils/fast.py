@@ -6,8 +6,9 @@ before is done for all steps at once: the words' part of the gates, and the grad
 the weights. Numbers agree with `seq2seq` to rounding.
 
 Letters in shape comments: B sentences in a batch, S source and T target positions,
-H hidden units, D the size of one value, N directions of the encoder (1 or 2). Time is
-the first axis here, so that each step is one block of memory.
+H hidden units, D the size of one value, N directions of the encoder (1 or 2), P real
+target words of a batch. Time is the first axis here, so that each step is one block of
+memory.
 """
 
 import torch
@@ -161,7 +162,7 @@ def attend_backward(d_context, values, weight, features, d_scores, squares, d_v)
     d = weight * (values @ d_context[:, :, None])[..., 0]  # (n, S)
     d -= weight * d.sum(1, keepdim=True)
     d_v.addmv_(features.view(-1, len(d_v)).T, d.flatten())
-    features.square_()  # tanh' = 1 - tanh^2
+    features.square_()  # tanh' = 1 - tanh^2; the 1 is added after the loop
     d_scores += d
     squares.addcmul_(d[:, :, None], features)
     return d.sum(1, keepdim=True) - (d[:, None] @ features)[:, 0]
