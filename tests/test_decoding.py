@@ -14,6 +14,7 @@ from utils.decoding import (
     MAX_SOURCE,
     Beam,
     beam_search,
+    extend_beam,
     greedy_decode,
     select_rows,
     translate,
@@ -25,7 +26,7 @@ from utils.subwords import SubwordVocab, to_words
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 from utils.training import Trainer
 from utils.translator import build_translator
-from utils.variants import HierarchicalDecoder, LuongDecoder
+from utils.variants import HierarchicalDecoder, LuongDecoder, WindowDecoder
 
 WORDS = "one two three four five six".split()
 
@@ -249,15 +250,20 @@ def test_words_are_a_field_of_their_own(trained):
 
 # --- beam search ------------------------------------------------------------------
 
-DECODERS = {"luong": LuongDecoder, "hierarchical": HierarchicalDecoder}
+DECODERS = {
+    "luong": LuongDecoder,
+    "hierarchical": HierarchicalDecoder,
+    "window": WindowDecoder,
+}
+RNNSEARCH = {"rnnsearch": "RNNsearch", "released": "order of the released code"}
 TINY = 6  # words in the vocabulary of the models below: four special ones and two
 
 
 def random_model(kind, seed=0):
     """Large random weights: probabilities that are far from equal."""
     torch.manual_seed(seed)
-    if kind == "rnnsearch":
-        model = build_rnnsearch(TINY, TINY, 4, 5)
+    if kind in RNNSEARCH:
+        model = build_rnnsearch(TINY, TINY, 4, 5, variant=RNNSEARCH[kind])
     elif kind in DECODERS:
         encoder = Seq2SeqEncoder(TINY, 4, 5, num_layers=2)
         model = EncoderDecoder(encoder, DECODERS[kind](TINY, 4, 5, num_layers=2))
@@ -313,7 +319,7 @@ def written(ids):
     return ids[: ids.index(EOS_ID) + 1] if EOS_ID in ids else ids
 
 
-KINDS = ["attention", "fixed", "rnnsearch", *DECODERS]
+KINDS = ["attention", "fixed", *RNNSEARCH, *DECODERS]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
@@ -552,3 +558,10 @@ def test_a_search_that_can_not_be_run(options, message):
     model = build_model("attention", len(vocab), len(vocab), 4, 4)
     with pytest.raises(ValueError, match=message):
         translate(model, "one", vocab, vocab, **options)
+
+
+def test_rows_that_do_not_fit_the_beam_get_a_clear_error():
+    three = torch.zeros(3)
+    beam = Beam(torch.full((3, 1), BOS_ID), three, three.long(), three > 0, None)
+    with pytest.raises(ValueError, match="beam_size = 2 rows.*got 3 rows"):
+        extend_beam(beam, torch.zeros(3, TINY), None, beam_size=2)

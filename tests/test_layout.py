@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "transformer": {"attention", "seq2seq"},
     "tasks": {"data"},
     "metrics": set(),
+    "lengths": {"data"},
     "train": {
         "text",
         "data",
@@ -56,7 +57,7 @@ MAY_IMPORT["checks"] = set(MAY_IMPORT)
 # What the course teaches: each of these is shown in exactly one notebook.
 # All public classes and functions of these modules, but for the plumbing and for the
 # checks of arguments (`check_...`), ...
-TAUGHT_MODULES = ("attention", "seq2seq", "variants", "transformer")
+TAUGHT_MODULES = ("attention", "seq2seq", "variants", "lengths", "transformer")
 PLUMBING = {
     "utils.seq2seq.build_model",
     "utils.variants.decoder_sizes",

@@ -13,11 +13,19 @@ from utils.decoding import greedy_decode
 from utils.rnnsearch import (
     VARIANTS,
     DeepOutput,
+    FirstState,
     GatedUnit,
+    LastStates,
     LinearOutput,
+    MeanState,
     NewStateOutput,
+    NoContextOutput,
+    NoWordOutput,
+    ReleasedDecoder,
     ResetAfterUnit,
+    StateOutput,
     UngatedContextUnit,
+    ZeroState,
     build_rnnsearch,
     initialise,
 )
@@ -25,6 +33,8 @@ from utils.text import Vocab
 from utils.training import Trainer
 
 SRC, TGT = 11, 13
+OUTPUTS = [DeepOutput, LinearOutput, NewStateOutput, NoWordOutput, NoContextOutput,
+           StateOutput]  # fmt: skip
 
 
 def make(variant="RNNsearch", seed=0, **options):
@@ -62,23 +72,33 @@ def unit_by_loops(unit, e, c, s):
     """A.2.2: e, c, s and the result are lists of numbers, for one sentence."""
     H = len(s)
     W, b, C = rows(unit.W.weight), rows(unit.W.bias), rows(unit.C.weight)
+    if isinstance(unit, UngatedContextUnit):  # C for the proposal alone
+        C = [[0.0] * len(c) for _ in range(2 * H)] + C
     U_z, U_r = rows(unit.U_gates.weight)[:H], rows(unit.U_gates.weight)[H:]
     inputs = plus(times(W, e), b, times(C, c))
     z = [sigmoid(x) for x in plus(inputs[:H], times(U_z, s))]
     r = [sigmoid(x) for x in plus(inputs[H : 2 * H], times(U_r, s))]
-    kept = [r[k] * s[k] for k in range(H)]
-    proposal = plus(inputs[2 * H :], times(rows(unit.U.weight), kept))
+    if isinstance(unit, ResetAfterUnit):
+        product = plus(times(rows(unit.U.weight), s), rows(unit.U.bias))
+        old = [r[k] * product[k] for k in range(H)]
+    else:
+        old = times(rows(unit.U.weight), [r[k] * s[k] for k in range(H)])
+    proposal = plus(inputs[2 * H :], old)
     return [(1 - z[k]) * s[k] + z[k] * math.tanh(proposal[k]) for k in range(H)]
 
 
-def output_by_loops(output, s, e, c):
-    t = plus(
-        times(rows(output.U_o.weight), s),
-        rows(output.U_o.bias),
-        times(rows(output.V_o.weight), e),
-        times(rows(output.C_o.weight), c),
-    )
-    t = [max(t[2 * k], t[2 * k + 1]) for k in range(len(t) // 2)]
+def output_by_loops(output, s, new_s, e, c):
+    """A.2.2 with s_{i-1}, s_i, E y_{i-1} and c_i, or what a variant makes of it."""
+    if isinstance(output, StateOutput):
+        return plus(times(rows(output.dense.weight), new_s), rows(output.dense.bias))
+    read = new_s if isinstance(output, NewStateOutput) else s
+    t = plus(times(rows(output.U_o.weight), read), rows(output.U_o.bias))
+    if not isinstance(output, NoWordOutput):
+        t = plus(t, times(rows(output.V_o.weight), e))
+    if not isinstance(output, NoContextOutput):
+        t = plus(t, times(rows(output.C_o.weight), c))
+    if not isinstance(output, LinearOutput):
+        t = [max(t[2 * k], t[2 * k + 1]) for k in range(len(t) // 2)]
     return plus(times(rows(output.W_o.weight), t), rows(output.W_o.bias))
 
 
@@ -97,24 +117,43 @@ def context_by_loops(attention, s, annotations):
     return context, weights
 
 
-def decoder_by_loops(decoder, annotations, ids):
+def first_state_by_loops(start, annotations, both_ways):
+    """s_0, or what a variant begins with."""
+    n = len(annotations[0])
+    if isinstance(start, ZeroState):
+        return [0.0] * start.num_hiddens
+    forward, backward = annotations[-1][: n // 2], annotations[0][n // 2 :]
+    summary = {
+        FirstState: backward,
+        LastStates: forward + backward if both_ways else annotations[-1],
+        MeanState: [x / len(annotations) for x in plus(*annotations)],
+    }[type(start)]
+    inner = plus(times(rows(start.W_s.weight), summary), rows(start.W_s.bias))
+    return [math.tanh(x) for x in inner]
+
+
+def decoder_by_loops(model, annotations, ids):
     """Scores (T, V) and weights (T, S) of one sentence without padding."""
-    half = len(annotations[0]) // 2
-    W_s, b = rows(decoder.start.W_s.weight), rows(decoder.start.W_s.bias)
-    s = [math.tanh(x) for x in plus(times(W_s, annotations[0][half:]), b)]
-    scores, weights = [], []
+    decoder, released = model.decoder, isinstance(model.decoder, ReleasedDecoder)
+    both_ways = model.encoder.rnn.bidirectional
+    s = first_state_by_loops(decoder.start, annotations, both_ways)
+    scores, weights, c = [], [], None
     for y in ids:
         e = rows(decoder.embedding.weight)[y]
+        if released and c is not None:  # the word just written is read first
+            s = unit_by_loops(decoder.unit, e, c, s)
         c, alpha = context_by_loops(decoder.attention, s, annotations)
-        scores.append(output_by_loops(decoder.output, s, e, c))
+        new_s = s if released else unit_by_loops(decoder.unit, e, c, s)
+        scores.append(output_by_loops(decoder.output, s, new_s, e, c))
         weights.append(alpha)
-        s = unit_by_loops(decoder.unit, e, c, s)
+        s = new_s
     return scores, weights
 
 
-def test_the_unit_is_the_papers():
+@pytest.mark.parametrize("kind", [GatedUnit, ResetAfterUnit, UngatedContextUnit])
+def test_the_unit_equals_the_loops(kind):
     torch.manual_seed(0)
-    unit = GatedUnit(3, 4, 5)
+    unit = kind(3, 4, 5)
     e, c, s = torch.randn(2, 3), torch.randn(2, 5), torch.randn(2, 4)
     new = unit(unit.W(e), c, s)
     for b in range(2):
@@ -122,26 +161,44 @@ def test_the_unit_is_the_papers():
         torch.testing.assert_close(new[b], torch.tensor(expected))
 
 
-def test_the_output_is_the_papers():
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_the_output_equals_the_loops(kind):
     torch.manual_seed(0)
-    output = DeepOutput(7, 3, 4, 5, 6)
+    output = kind(7, 3, 4, 5, 6)
     s, e, c = torch.randn(1, 2, 4), torch.randn(1, 1, 3), torch.randn(1, 1, 5)
-    expected = output_by_loops(output, rows(s[0, 0]), rows(e[0, 0]), rows(c[0, 0]))
+    numbers = rows(s[0, 0]), rows(s[0, 1]), rows(e[0, 0]), rows(c[0, 0])
+    expected = output_by_loops(output, *numbers)
     torch.testing.assert_close(output(s, e, c)[0, 0], torch.tensor(expected))
 
 
-def test_the_decoder_is_the_papers():
-    model = make()
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_decoder_equals_the_loops(variant):
+    """The whole is the paper's; each variant is what its name says."""
+    model = loud(variant)
     source, target, lens = some_batch()
     scores, _ = model(source, target, lens)
     annotations, _ = model.encoder(source, lens)
     for b, length in enumerate(lens.tolist()):
         expected, weights = decoder_by_loops(
-            model.decoder, rows(annotations[b, :length]), target[b].tolist()
+            model, rows(annotations[b, :length]), target[b].tolist()
         )
         torch.testing.assert_close(scores[b], torch.tensor(expected))
         alpha = model.decoder.attention_weights[b, :, :length]
         torch.testing.assert_close(alpha, torch.tensor(weights))
+
+
+def test_the_order_of_the_released_code():
+    """Its state has read the last word when it asks; the paper's hasn't."""
+    source, target, lens = some_batch()
+    for variant, moves in (("RNNsearch", 2), ("order of the released code", 1)):
+        model = loud(variant)
+        model(source, target, lens)
+        before = model.decoder.attention_weights
+        changed = target.clone()
+        changed[:, 1] = (target[:, 1] - 3) % 9 + 4
+        model(source, changed, lens)
+        moved = (before - model.decoder.attention_weights).abs().amax(dim=(0, 2)) > 1e-4
+        assert moved.tolist() == [i >= moves for i in range(target.shape[1])]
 
 
 # --- the two reset gates ----------------------------------------------------------
@@ -412,16 +469,38 @@ def test_it_trains_and_decodes_like_the_other_models(variant):
 
 @pytest.mark.parametrize("variant", list(VARIANTS)[1:])
 def test_every_variant_differs_from_the_whole(variant):
+    """In what it computes from one and the same numbers, wherever they fit."""
     source, target, lens = some_batch()
-    models = make(variant), make()
-    shapes = [{n: p.shape for n, p in m.named_parameters()} for m in models]
-    if shapes[0] == shapes[1]:  # the same parameters must be used in another way
-        for model in models:
-            torch.manual_seed(4)
-            for parameter in model.parameters():
-                nn.init.normal_(parameter, std=0.5)
-        ours, whole = (model(source, target, lens)[0] for model in models)
-        assert (ours - whole).abs().max() > 0.01
+    models = [make(variant), make()]
+    for model in models:
+        for name, parameter in model.named_parameters():
+            torch.manual_seed(len(name))  # by name: parts in common are equal
+            nn.init.normal_(parameter, std=0.5)
+    ours, whole = (model(source, target, lens)[0] for model in models)
+    assert (ours - whole).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: FirstState(6, 7), "both ways.*got states of 7"),
+        (
+            lambda: DeepOutput(7, 3, 4, 5, 6)(
+                torch.randn(1, 2, 4), torch.randn(1, 6, 3), torch.randn(1, 6, 5)
+            ),
+            r"for 6 words of 1 sentences.*s_0 to s_6.*got \(1, 2, 4\)",
+        ),
+        (
+            lambda: DeepOutput(7, 3, 4, 5, 6)(
+                torch.randn(1, 3, 4), torch.randn(1, 2, 3), torch.randn(1, 1, 5)
+            ),
+            r"contexts \(1, 2, D\); got .* and \(1, 1, 5\)",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_get_a_clear_error(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 import torch
 from test_real_data import needs
 
-from utils.data import load_multi30k, load_village
-from utils.decoding import translate
+from utils.data import Pair, load_multi30k, load_village
+from utils.decoding import translate, translate_tokens
+from utils.seq2seq import build_model
 from utils.training import load_checkpoint
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -115,6 +116,26 @@ def test_erasing_finds_the_word_that_a_model_uses(results):
     assert drops[:, 2].abs().min() > 1e-6 and drops[:, others].abs().max() < 1e-6
 
 
+def test_what_hurts_most_is_compared_with_gold(results):
+    choices = results("choices")
+    links = frozenset({(0, 0), (2, 1), (1, 1)})
+    pair = Pair(tuple("abc"), tuple("uvw"), links)  # w has no link
+    values = torch.tensor([[9.0, 1.0, 2.0], [9.0, 1.0, 2.0], [9.0, 1.0, 2.0]])
+    assert choices.tops_in_gold(values, pair) == [True, False]
+    assert choices.tops_in_gold(values.flip(1), pair) == [False, True]
+
+
+def test_a_model_without_attention_is_asked_by_erasing_alone(results):
+    choices = results("choices")
+    corpus = load_village("en", "fr")
+    vocabs, pairs = corpus.vocabs(), corpus["test"][:3]
+    fixed = choices.build("fixed context", vocabs)
+    found = choices.agreement(fixed, pairs, vocabs)
+    assert list(found) == ["erased_gold"]
+    whole = choices.agreement(choices.build("additive", vocabs), pairs, vocabs)
+    assert set(found) < set(whole) and len(whole) == 4
+
+
 def test_rank_correlation_knows_the_extremes(results):
     choices = results("choices")
     rows = torch.tensor([[1.0, 2.0, 9.0], [9.0, 2.0, 1.0], [2.0, 1.0, 9.0]])
@@ -122,13 +143,18 @@ def test_rank_correlation_knows_the_extremes(results):
     assert same.tolist() == [1.0, -1.0, 0.5]
 
 
-def test_the_speed_of_scores_was_measured_by_the_script_as_it_is():
-    speed = script(DATA / "results" / "score_speed.py")
+def test_the_speed_of_scores_was_measured_by_the_script_as_it_is(results):
+    speed = results("score_speed")
     stored = stored_by(speed)
+    settings = stored["settings"]
     assert [(row["S"], row["H"]) for row in stored["steps"]] == speed.GRID
-    lengths = [row["S"] for row in stored["decoding"]]
-    assert lengths == speed.SETTINGS["decoding"]["lengths"]
-    for row in stored["steps"] + stored["decoding"]:
+    assert [[row["S"], row["H"]] for row in stored["parts"]] == settings["parts"]
+    assert set(stored["decoders"]["microseconds"]) == set(settings["decoders"])
+    lengths = [(row["S"], row["T"]) for row in stored["decoding"]]
+    source, target = (settings["decoding"][side] for side in ("source", "target"))
+    assert lengths == [(S, T) for S in source for T in target]
+    measured = stored["steps"] + stored["parts"] + stored["decoding"]
+    for row in [*measured, stored["decoders"]]:
         for median, fastest, slowest in row["microseconds"].values():
             assert 0 < fastest <= median <= slowest
 
@@ -165,6 +191,39 @@ def test_long_sentences_were_measured_by_the_script_as_it_is(results):
         steps = 740 * long.ARMS[run["run"]["arm"]].get("times", 1)
         assert run["steps"] == steps  # the same in all arms but one
         assert all(len(run[f]) == len(long.BUCKETS) for f in ("bleu", "ended", "aer"))
+        if long.ARMS[run["run"]["arm"]]["kind"] == "attention":
+            assert len(run["skips"]) == len(run["joined"]) == len(long.BUCKETS)
+            assert all(len(v) == 10 for v in [*run["right"].values(),
+                                              *run["on_gold"].values()])  # fmt: skip
+            assert all(0 <= mean <= 1 for mean in run["means"].values())
+
+
+def test_only_plain_statements_are_joined(results):
+    """Each rule has a sentence that breaks it alone."""
+    long = results("long_sentences")
+    sentences = ["a b , c .", "a b c d .", "a b but c .", "a b c d ?", "a b ."]
+    pairs = [Pair(tuple(s.split()), ("u", "."), None) for s in sentences]
+    kept = long.joinable(pairs, least=4, commas=0)
+    assert [" ".join(pair.source) for pair in kept] == ["a b c d ."]
+    assert len(long.joinable(pairs, least=4, commas=1)) == 2
+    assert len(long.joinable(pairs, least=3, commas=0)) == 2
+
+
+def test_a_model_seen_through_a_wide_window_is_the_same(results):
+    long = results("long_sentences")
+    corpus = load_village("en", "fr")
+    torch.manual_seed(0)
+    vocabs = corpus.vocabs()
+    model = build_model("attention", *map(len, vocabs), 8, 8, bidirectional=True)
+    part = corpus["long"][:4]
+    plain, wide, narrow = (
+        translate_tokens(m, [list(p.source) for p in part], *vocabs, max_steps=9)
+        for m in (model, long.with_window(model, 99), long.with_window(model, 1))
+    )
+    assert [r.tokens for r in wide] == [r.tokens for r in plain]
+    for a, b, c in zip(plain, wide, narrow, strict=True):
+        torch.testing.assert_close(a.attention_weights, b.attention_weights)
+        assert (c.attention_weights > 0).sum(1).max() <= 3
 
 
 def test_training_pairs_are_cut_by_length_and_number(results):

@@ -6,7 +6,13 @@ import torch
 from utils import fast
 from utils.decoding import greedy_decode
 from utils.seq2seq import Seq2SeqAttentionDecoder, build_model
-from utils.variants import HierarchicalDecoder, LayerQueryDecoder, LuongDecoder
+from utils.variants import (
+    ContextOutputDecoder,
+    HierarchicalDecoder,
+    LayerQueryDecoder,
+    LuongDecoder,
+    WindowDecoder,
+)
 
 VOCAB, E, H, D = 11, 4, 6, 8  # words, embedding, decoder and encoder sizes
 KINDS = {
@@ -17,6 +23,8 @@ KINDS = {
     "joined": (LayerQueryDecoder, {"layers": "joined"}),
     "mixed": (LayerQueryDecoder, {"layers": "mixed"}),
     "hierarchical": (HierarchicalDecoder, {}),
+    "context in the output": (ContextOutputDecoder, {}),
+    "window": (WindowDecoder, {"reach": 1}),
 }
 
 
@@ -121,7 +129,40 @@ def hierarchical_by_loops(decoder, words, outputs, hidden):
     return torch.stack(rows), torch.stack(all_weights)
 
 
+def context_output_by_loops(decoder, words, outputs, hidden):
+    """Attend, update; the output layer reads both."""
+    rows, all_weights = [], []
+    for word in words:
+        scores = [additive(decoder.attention, hidden[-1], h) for h in outputs]
+        context, weights = attend_by_hand(scores, outputs)
+        x = torch.cat((context, decoder.embedding.weight[word]))
+        hidden = gru_by_hand(decoder.rnn, x, hidden)
+        joined = torch.tanh(decoder.W_c.weight @ torch.cat((context, hidden[-1])))
+        rows.append(decoder.dense.weight @ joined + decoder.dense.bias)
+        all_weights.append(weights)
+    return torch.stack(rows), torch.stack(all_weights)
+
+
+def window_by_loops(decoder, words, outputs, hidden):
+    """Attend to the words near the place of the step before, then update."""
+    rows, all_weights, place = [], [], 0.0
+    for word in words:
+        near = [j for j in range(len(outputs)) if abs(j - place) <= decoder.reach]
+        scores = [additive(decoder.attention, hidden[-1], outputs[j]) for j in near]
+        context, found = attend_by_hand(scores, outputs[near])
+        place = sum(j * w.item() for j, w in zip(near, found, strict=True))
+        x = torch.cat((context, decoder.embedding.weight[word]))
+        hidden = gru_by_hand(decoder.rnn, x, hidden)
+        rows.append(decoder.dense.weight @ hidden[-1] + decoder.dense.bias)
+        weights = torch.zeros(len(outputs))
+        weights[near] = found
+        all_weights.append(weights)
+    return torch.stack(rows), torch.stack(all_weights)
+
+
 SPECIFICATION = {
+    ContextOutputDecoder: context_output_by_loops,
+    WindowDecoder: window_by_loops,
     LuongDecoder: luong_by_loops,
     LayerQueryDecoder: layers_by_loops,
     HierarchicalDecoder: hierarchical_by_loops,
@@ -249,6 +290,19 @@ def test_one_layer_makes_bottom_mixed_and_hierarchical_the_decoder_of_the_paper(
         torch.testing.assert_close(model(source, target, lens)[0], scores)
 
 
+def test_a_window_as_wide_as_the_sentence_changes_nothing():
+    source, target, lens = some_batch()
+    model = make("window")
+    plain = Seq2SeqAttentionDecoder(VOCAB, E, H, 2, enc_hiddens=D).eval()
+    plain.load_state_dict(model.decoder.state_dict())
+    narrow, _ = model(source, target, lens)
+    model.decoder.reach = 100
+    wide, _ = model(source, target, lens)
+    model.decoder = plain
+    torch.testing.assert_close(wide, model(source, target, lens)[0])
+    assert (wide - narrow).abs().max() > 1e-3
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_the_fast_route_leaves_the_variants_alone(name):
     assert not fast.knows(make(name, layers=1))
@@ -259,6 +313,8 @@ def test_the_fast_route_leaves_the_variants_alone(name):
     [
         (lambda: LuongDecoder(VOCAB, E, H, feed="all"), "attentional.*got 'all'"),
         (lambda: LayerQueryDecoder(VOCAB, E, H, layers="top"), "Seq2SeqAttention"),
+        (lambda: WindowDecoder(VOCAB, E, H, reach=0), "at least 1, got 0"),
+        (lambda: WindowDecoder(VOCAB, E, H, reach="far"), "at least 1, got 'far'"),
         (
             lambda: make("Luong")(*some_batch()[:2], torch.tensor([5, 3])),
             r"shape \(3,\)",

@@ -76,6 +76,7 @@ def extend_beam(beam, steps, weights, beam_size, length_penalty=0.0):
     ended competes as it is: PAD continues it, at no cost.
     """
     N, V = steps.shape
+    check_rows(N, beam_size)
     only_pad = torch.full((V,), -torch.inf, dtype=steps.dtype)
     only_pad[PAD_ID] = 0.0
     steps = torch.where(beam.ended.unsqueeze(1), only_pad, steps)
@@ -143,6 +144,15 @@ def check_search(beam_size, max_steps, length_penalty):
         raise ValueError(
             f"length_penalty must be at least 0 and finite, got {length_penalty!r}: "
             "0 ranks by log-probability, 1 by its mean over the words, 10 is the most"
+        )
+
+
+def check_rows(num_rows, beam_size):
+    """ValueError, in words, unless every sentence has beam_size hypotheses."""
+    if num_rows % beam_size:
+        raise ValueError(
+            f"each sentence takes beam_size = {beam_size} rows, one a hypothesis: got "
+            f"{num_rows} rows, which is no multiple of it"
         )
 
 

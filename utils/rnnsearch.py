@@ -5,6 +5,8 @@ E embedding size, H hidden units (the paper's n), D the size of one encoder stat
 when it reads both ways), M maxout units (the paper's l), V words in the vocabulary.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -59,6 +61,7 @@ class DeepOutput(nn.Module):
 
     def forward(self, states, embedded, contexts):
         """s_0 … s_T (B, T + 1, H), E y_{i-1} (B, T, E), c_i (B, T, D) -> (B, T, V)."""
+        check_output(states, embedded, contexts)
         before = states[:, :-1]  # s_{i-1}
         t = self.U_o(before) + self.V_o(embedded) + self.C_o(contexts)
         t = t.unflatten(-1, (-1, self.pieces)).amax(dim=-1)  # (B, T, 2M) -> (B, T, M)
@@ -72,6 +75,7 @@ class FirstState(nn.Module):
     """
 
     def __init__(self, num_hiddens, enc_hiddens):
+        check_both_ways(enc_hiddens)
         super().__init__()
         self.W_s = nn.Linear(enc_hiddens // 2, num_hiddens)
 
@@ -133,11 +137,11 @@ def initialise(model):
 # --- What is put in a part's place when it is left out ---------------------------
 
 
-class LastStates(FirstState):
+class LastStates(nn.Module):
     """s_0 from the last state of each direction: all that notebook 04 hands over."""
 
     def __init__(self, num_hiddens, enc_hiddens):
-        nn.Module.__init__(self)
+        super().__init__()
         self.W_s = nn.Linear(enc_hiddens, num_hiddens)
 
     def forward(self, enc_outputs, enc_valid_lens):
@@ -199,10 +203,84 @@ class NewStateOutput(DeepOutput):
         return super().forward(after, embedded, contexts)
 
 
+class Nothing(nn.Module):
+    """Stands where a linear map was left out."""
+
+    def forward(self, x):
+        return 0.0
+
+
+class NoWordOutput(DeepOutput):
+    """The deep output without the last word."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.V_o = Nothing()
+
+
+class NoContextOutput(DeepOutput):
+    """The deep output without the context."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.C_o = Nothing()
+
+
+class StateOutput(nn.Module):
+    """No deep output: one linear map of s_i, as in notebook 04."""
+
+    def __init__(self, vocab_size, embed_size, num_hiddens, enc_hiddens, num_maxout):
+        super().__init__()
+        self.dense = nn.Linear(num_hiddens, vocab_size)
+
+    def forward(self, states, embedded, contexts):
+        return self.dense(states[:, 1:])
+
+
+class ReleasedState(NamedTuple):
+    """AttentionState and the last context, which the next update reads."""
+
+    enc_outputs: torch.Tensor  # (B, S, D)
+    projected_keys: torch.Tensor  # (B, S, H)
+    hidden_state: torch.Tensor  # (1, B, H)
+    enc_valid_lens: torch.Tensor  # (B,)
+    context: torch.Tensor | None  # (B, D); None before the first step
+
+
+class ReleasedDecoder(RNNsearchDecoder):
+    """RNNsearch in the order of the authors' released code (GroundHog, encdec.py).
+
+    A word is read as soon as it is written: s_i = f(s_{i-1}, y_i, c_i), where the
+    appendix has y_{i-1}. So s_{i-1}, which asks and is put out, has read y_{i-1}.
+    """
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        return ReleasedState(*super().init_state(enc_outputs, enc_valid_lens), None)
+
+    def forward(self, X, state):
+        check_target(X, self.embedding.num_embeddings)
+        source = state.projected_keys, state.enc_outputs, state.enc_valid_lens
+        embedded, states, contexts, weights = self.embedding(X), [], [], []
+        s, context = state.hidden_state[-1], state.context
+        for from_word in self.unit.W(embedded).unbind(dim=1):
+            if context is not None:  # with it, the word now read was written
+                s = self.unit(from_word, context, s)
+            context, weight = self.attention.attend(s.unsqueeze(1), *source)
+            context = context.squeeze(1)
+            states.append(s)
+            contexts.append(context)
+            weights.append(weight.detach())
+        self.attention_weights = torch.cat(weights, dim=1)  # (B, T, S)
+        states, contexts = torch.stack([*states, s], 1), torch.stack(contexts, 1)
+        scores = self.output(states, embedded, contexts)
+        return scores, state._replace(hidden_state=s.unsqueeze(0), context=context)
+
+
 # name: what `build_rnnsearch` does otherwise
 VARIANTS = {
     "RNNsearch": {},
-    "one direction": {"bidirectional": False, "start": LastStates},
+    "one direction": {"bidirectional": False, "width": 1, "start": LastStates},
+    "one direction, as wide": {"bidirectional": False, "start": LastStates},
     "s_0 from last states": {"start": LastStates},
     "s_0 from the mean": {"start": MeanState},
     "s_0 = 0": {"start": ZeroState},
@@ -210,6 +288,10 @@ VARIANTS = {
     "gates without context": {"unit": UngatedContextUnit},
     "no maxout": {"output": LinearOutput},
     "output from s_i": {"output": NewStateOutput},
+    "output without the word": {"output": NoWordOutput},
+    "output without context": {"output": NoContextOutput},
+    "no deep output": {"output": StateOutput},
+    "order of the released code": {"decoder": ReleasedDecoder},
 }
 
 
@@ -233,16 +315,18 @@ def build_rnnsearch(
     check_settings(variant, embed_size, num_hiddens, num_maxout)
     parts = {
         "bidirectional": True,
+        "width": 2,  # an encoder's state in units of num_hiddens
+        "decoder": RNNsearchDecoder,
         "start": FirstState,
         "unit": GatedUnit,
         "output": DeepOutput,
         **VARIANTS[variant],
     }
-    enc_hiddens = num_hiddens * (1 + parts["bidirectional"])
+    enc_hiddens, both = num_hiddens * parts["width"], parts["bidirectional"]
     encoder = Seq2SeqEncoder(
-        src_vocab_size, embed_size, num_hiddens, bidirectional=parts["bidirectional"]
+        src_vocab_size, embed_size, enc_hiddens // (1 + both), bidirectional=both
     )
-    decoder = RNNsearchDecoder(
+    decoder = parts["decoder"](
         nn.Embedding(tgt_vocab_size, embed_size),
         parts["start"](num_hiddens, enc_hiddens),
         AdditiveAttention(enc_hiddens, num_hiddens, num_hiddens),
@@ -263,4 +347,24 @@ def check_settings(variant, *sizes):
         raise ValueError(
             "embed_size, num_hiddens and num_maxout must be at least 1, "
             f"got {sizes[0]}, {sizes[1]} and {sizes[2]}"
+        )
+
+
+def check_both_ways(enc_hiddens):
+    """ValueError, in words, unless the states of two directions can be this wide."""
+    if enc_hiddens < 2 or enc_hiddens % 2:
+        raise ValueError(
+            "the encoder must read both ways, so that its states have two halves of "
+            f"one size; got states of {enc_hiddens}"
+        )
+
+
+def check_output(states, embedded, contexts):
+    """ValueError, in words, unless these are T + 1 states, T words and T contexts."""
+    B, T = embedded.shape[:2]
+    if states.shape[:2] != (B, T + 1) or contexts.shape[:2] != (B, T):
+        raise ValueError(
+            f"for {T} words of {B} sentences the output needs s_0 to s_{T}, states "
+            f"({B}, {T + 1}, H), and contexts ({B}, {T}, D); got "
+            f"{tuple(states.shape)} and {tuple(contexts.shape)}"
         )

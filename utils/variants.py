@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from utils.attention import AdditiveAttention, BilinearAttention
+from utils.attention import AdditiveAttention, BilinearAttention, masked_softmax
 from utils.seq2seq import AttentionDecoder, AttentionState, Seq2SeqAttentionDecoder
 
 
@@ -52,6 +52,27 @@ class LuongDecoder(AttentionDecoder):
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
         fed = {"attentional": output, "context": context}.get(self.feed, state.fed)
         return output, weights, state._replace(hidden_state=hidden_state, fed=fed)
+
+
+class ContextOutputDecoder(Seq2SeqAttentionDecoder):
+    """Attend with s_{i-1}, update to s_i; the output reads the context, too.
+
+    It reads tanh(W_c [c_i; s_i]), as LuongDecoder's does. In Bahdanau et al. (2015,
+    equation 4) the output depends on c_i as well. Arguments: those of Decoder.
+    """
+
+    def __init__(self, *sizes, **options):
+        super().__init__(*sizes, **options)
+        D, _, H = decoder_sizes(self)
+        self.W_c = nn.Linear(D + H, H, bias=False)
+
+    def step(self, x, state):
+        context, weights = self.attention.attend(  # the query: s_{i-1}, (B, 1, H)
+            self.query(state.hidden_state), state.projected_keys, state.enc_outputs,
+            state.enc_valid_lens)
+        s, hidden_state = self.rnn(torch.cat((context, x), -1), state.hidden_state)
+        output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
+        return output, weights, state._replace(hidden_state=hidden_state)
 
 
 class LayerQueryDecoder(Seq2SeqAttentionDecoder):
@@ -112,6 +133,45 @@ class HierarchicalDecoder(AttentionDecoder):
         return x, torch.stack(weights).mean(0), state._replace(hidden_state=hidden)
 
 
+class WindowState(NamedTuple):
+    """What the decoder with a window carries from step to step."""
+
+    enc_outputs: torch.Tensor  # (B, S, D)
+    projected_keys: torch.Tensor  # (B, S, H)
+    hidden_state: torch.Tensor  # (L, B, H)
+    enc_valid_lens: torch.Tensor  # (B,)
+    place: torch.Tensor  # (B,): around which source position to look
+
+
+class WindowDecoder(Seq2SeqAttentionDecoder):
+    """Looks only at source words that are at most `reach` words from a place.
+
+    The place is where it looked a step ago: the mean position under its weights. It has
+    the parameters of the decoder it comes from. Else: the arguments of Decoder.
+    """
+
+    def __init__(self, *sizes, reach=5, **options):
+        check_reach(reach)
+        super().__init__(*sizes, **options)
+        self.reach = reach
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        return WindowState(*state, place=torch.zeros(len(enc_valid_lens)))
+
+    def step(self, x, state):
+        scores = self.attention.score(self.query(state.hidden_state),
+                                      state.projected_keys)  # (B, 1, S)
+        positions = torch.arange(scores.shape[2])
+        far = (positions - state.place.unsqueeze(1)).abs() > self.reach  # (B, S)
+        scores = scores.masked_fill(far.unsqueeze(1), -torch.inf)
+        weights = masked_softmax(scores, state.enc_valid_lens)
+        inputs = torch.cat((torch.bmm(weights, state.enc_outputs), x), dim=-1)
+        output, hidden_state = self.rnn(inputs, state.hidden_state)
+        place = (weights * positions).sum(dim=2)[:, 0]
+        return output, weights, state._replace(hidden_state=hidden_state, place=place)
+
+
 def decoder_sizes(decoder):
     """(D, E, H) of a decoder whose GRU reads context and word."""
     E = decoder.embedding.embedding_dim
@@ -139,4 +199,13 @@ def check_layers(layers):
         raise ValueError(
             f"layers must be one of {known}, got {layers!r}; for the top layer take "
             "Seq2SeqAttentionDecoder"
+        )
+
+
+def check_reach(reach):
+    """ValueError, in words, unless a window can reach so far."""
+    if not isinstance(reach, (int, float)) or not reach >= 1:
+        raise ValueError(
+            f"reach must be a number of words, at least 1, got {reach!r}: 5 looks at "
+            "five words to each side of the place"
         )

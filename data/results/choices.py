@@ -1,9 +1,9 @@
 """Which score, which order, which query: one table at equal budget.
 
-`make results` writes `choices.json`, which notebook 08 reads. About half an hour on two
+`make results` writes `choices.json`, which notebook 08 reads. About an hour on two
 cores. Every arm differs from the first, "additive", in what its name says; encoder,
 sizes, batches, steps and rate are the same unless the name says otherwise. All train
-and are tested on the sentences of at most 15 words, so that many runs fit into the half
+and are tested on the sentences of at most 15 words, so that many runs fit into the
 hour. The arms with two layers have a budget of their own and are to be compared with
 "two layers, top".
 """
@@ -23,7 +23,12 @@ from utils.attention import (
 from utils.data import Batch, load_village
 from utils.seq2seq import build_model
 from utils.text import UNK_ID
-from utils.variants import HierarchicalDecoder, LayerQueryDecoder, LuongDecoder
+from utils.variants import (
+    ContextOutputDecoder,
+    HierarchicalDecoder,
+    LayerQueryDecoder,
+    LuongDecoder,
+)
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 SEEDS = (0, 1, 2)
@@ -42,18 +47,26 @@ SCORES = {
 }
 # Two layers learn more slowly: more and smaller batches, of shorter sentences.
 TWO = {"num_layers": 2, "changed": {"max_words": 10, "batch_size": 32}}
+READING = list(SCORES)[:4]  # the scores that read the source words
+LUONG = {"feed": "attentional"}
+LONGER = {"changed": {"num_epochs": 12}}
 # Each arm's score, order, layers, and what differs from SETTINGS.
 ARMS = {
     **{name: {"score": name} for name in SCORES},
+    **{f"{name}, rate {rate}": {"score": name, "changed": {"lr": rate}}
+       for name in READING for rate in (0.003, 0.012)},
+    **{f"{name}, 12 epochs": {"score": name, **LONGER} for name in READING},
     "untrained": {"score": "additive"},
     "fixed context": {"kind": "fixed"},
-    "Luong, general": {"score": "general", "feed": "attentional"},
-    "Luong, additive": {"score": "additive", "feed": "attentional"},
-    "Luong, nothing fed": {"score": "general", "feed": "nothing"},
-    "current query": {"score": "additive", "feed": "context"},
+    **{f"Luong, {name}": {"score": name, **LUONG} for name in READING},
+    "Luong, additive, 12 epochs": {"score": "additive", **LUONG, **LONGER},
+    "Luong, general, nothing fed": {"score": "general", "feed": "nothing"},
+    "Luong, additive, nothing fed": {"score": "additive", "feed": "nothing"},
+    "Luong, additive, context fed": {"score": "additive", "feed": "context"},
+    "context in the output": {"score": "additive", "context_in_output": True},
+    "context in the output, 12 epochs": {
+        "score": "additive", "context_in_output": True, **LONGER},
     "one direction": {"score": "additive", "changed": {"bidirectional": False}},
-    "rate 3e-3": {"score": "additive", "changed": {"lr": 3e-3}},
-    "general, 8 epochs": {"score": "general", "changed": {"num_epochs": 8}},
     "additive, Chinese": {"score": "additive", "changed": {"direction": "en-zh"}},
     "location, Chinese": {"score": "location", "changed": {"direction": "en-zh"}},
     "two layers, top": {**TWO, "score": "additive"},
@@ -61,7 +74,7 @@ ARMS = {
     "two layers, joined": {**TWO, "layers": "joined"},
     "two layers, mixed": {**TWO, "layers": "mixed"},
     "two layers, hierarchical": {**TWO, "hierarchical": True},
-}
+}  # fmt: skip
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 RUNS = [{"arm": arm, "seed": seed} for seed in SEEDS for arm in ARMS]
 
@@ -78,6 +91,8 @@ def build(arm, vocabs, settings=SETTINGS):
     arguments = (len(vocabs[1]), *sizes, plan.get("num_layers", 1))
     if "feed" in plan:
         model.decoder = LuongDecoder(*arguments, feed=plan["feed"])
+    if "context_in_output" in plan:
+        model.decoder = ContextOutputDecoder(*arguments)
     if "layers" in plan:
         model.decoder = LayerQueryDecoder(*arguments, layers=plan["layers"])
     if "hierarchical" in plan:
@@ -96,7 +111,8 @@ def short(pairs, max_words):
 def erasure(pair, model, vocabs):
     """How much erasing each source word lowers each target word's log probability.
 
-    Erased is replaced by <unk>. Returns drops and attention weights, both (T, S).
+    Erased is replaced by <unk>. Returns drops (T, S) and attention weights, (T, S) or
+    None for a model without attention.
     """
     S, T = len(pair.source), len(pair.target)
     batch = Batch.from_pairs([pair] * (S + 1), *vocabs)
@@ -104,8 +120,8 @@ def erasure(pair, model, vocabs):
     source[range(S), range(S)] = UNK_ID  # the last row stays whole
     scores, _ = model(source, batch.target_in, batch.source_lens)
     logp = scores.log_softmax(-1).gather(2, batch.target_out.unsqueeze(2))[:, :T, 0]
-    weights = model.decoder.attention_weights[S, :T, :S]
-    return (logp[S] - logp[:S]).T, weights
+    weights = getattr(model.decoder, "attention_weights", None)
+    return (logp[S] - logp[:S]).T, None if weights is None else weights[S, :T, :S]
 
 
 def ranks(values):
@@ -119,18 +135,37 @@ def rank_correlation(a, b):
     return (a * b).sum(-1) / (a * a).sum(-1)
 
 
+def tops_in_gold(values, pair):
+    """For each target word with gold links: is the largest of its row (S) linked?"""
+    linked = {i for _, i in pair.alignment}
+    return [
+        (j, i) in pair.alignment
+        for i, j in enumerate(values.argmax(-1).tolist())
+        if i in linked
+    ]
+
+
 def agreement(model, pairs, vocabs):
-    """Mean rank correlation of weights and drops, and how often their tops agree."""
+    """What erasing says, beside weights and gold links; means over target words.
+
+    erased_gold, attended_gold: how often the word whose erasure hurts most, or that is
+    looked at most, is linked. rank_agreement, top_agreement: correlation of the ranks
+    of weights and drops, and how often their tops agree. Without attention, the first.
+    """
     model.eval()
-    correlations, tops = [], []
+    found = {}
     for pair in pairs:
         drops, weights = erasure(pair, model, vocabs)
-        correlations += rank_correlation(weights, drops).tolist()
-        tops += (weights.argmax(-1) == drops.argmax(-1)).tolist()
-    return {
-        "rank_agreement": round(float(np.mean(correlations)), 3),
-        "top_agreement": round(float(np.mean(tops)), 3),
-    }
+        new = {"erased_gold": tops_in_gold(drops, pair)}
+        if weights is not None:
+            new |= {
+                "attended_gold": tops_in_gold(weights, pair),
+                "rank_agreement": rank_correlation(weights, drops).tolist(),
+                "top_agreement": (weights.argmax(-1) == drops.argmax(-1)).tolist(),
+            }
+        for name, values in new.items():
+            found.setdefault(name, []).extend(values)
+    return {name: round(float(np.mean(values)), 3) for name, values in found.items()}
 
 
 def run(arm, seed, settings):
@@ -150,7 +185,7 @@ def run(arm, seed, settings):
         figures["bleu"] = test_bleu(model, test, vocabs)
     if arm != "fixed context":
         figures["aer"] = test_aer(model, test, vocabs)
-        figures.update(agreement(model, test[: plan["erased"]], vocabs))
+    figures.update(agreement(model, test[: plan["erased"]], vocabs))
     return figures
 
 
