@@ -127,3 +127,23 @@ def test_joined_pairs():
     assert {pair.source[0] for pair in joined} == {p.source[0] for p in pairs}
     assert {pair.source[3] for pair in joined} == {p.source[0] for p in pairs}
     assert join_pairs(pairs) == joined != join_pairs(pairs, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda pairs: longest_gap(torch.ones(1, 2, 3)), r"one sentence.*\(1, 2, 3\)"),
+        (lambda pairs: linked_places([]), "at least one"),
+        (lambda pairs: linked_places(join_pairs(pairs)), "have an alignment"),
+        (lambda pairs: words_right(None, join_pairs(pairs), None), "have an alignment"),
+        (lambda pairs: join_pairs(pairs[:1]), "two or more"),
+        (
+            lambda pairs: join_pairs([*pairs, pairs[0]._replace(source=("a", "?"))]),
+            "another last word would be lost",
+        ),
+    ],
+)
+def test_bad_input_gets_a_clear_error(call, message):
+    pair = Pair(("a", "."), ("b", "."), frozenset())
+    with pytest.raises(ValueError, match=message):
+        call([pair, pair])

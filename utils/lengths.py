@@ -14,6 +14,7 @@ from utils.data import Batch
 
 def longest_gap(weights):
     """Most source words in a row that no target word looked at most; weights (T, S)."""
+    check_weights(weights)
     looked = set(weights.argmax(dim=1).tolist())
     places = sorted(looked | {-1, weights.shape[1]})
     return max(b - a - 1 for a, b in pairwise(places))
@@ -24,6 +25,7 @@ def linked_places(pairs):
 
     A word without a link has the place of the word before; <eos> stands at <eos>.
     """
+    check_aligned(pairs)
     places = torch.zeros(len(pairs), 1 + max(len(pair.target) for pair in pairs))
     for row, pair in zip(places, pairs, strict=True):
         links = sorted(pair.alignment, reverse=True)
@@ -59,6 +61,7 @@ def words_right(model, pairs, vocabs, guided=False):
     looked at most linked to it in gold? NaN for words without a link. <eos> is a word.
     guided: a WindowDecoder looks around the gold places.
     """
+    check_aligned(pairs)
     right, on_gold = [], []
     for start in range(0, len(pairs), 64):
         part = pairs[start:start + 64]
@@ -87,6 +90,7 @@ def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
 
     The pairs are sentences that end with a full stop; the first of two loses its own.
     """
+    check_statements(pairs)
     order = random.Random(seed).sample(pairs, len(pairs))
     joined = []
     for first, second in zip(order, order[1:] + order[:1], strict=True):
@@ -95,3 +99,30 @@ def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
         source, target = ((*a[:-1], ",", word, *b) for a, b, word in sides)
         joined.append(first._replace(source=source, target=target, alignment=None))
     return joined
+
+
+def check_weights(weights):
+    """ValueError, in words, unless these are one sentence's weights."""
+    if weights.dim() != 2 or 0 in weights.shape:
+        raise ValueError(
+            "weights must be those of one sentence, (target words, source words), "
+            f"neither 0; got {tuple(weights.shape)}"
+        )
+
+
+def check_aligned(pairs):
+    """ValueError, in words, unless there are pairs, each with its gold alignment."""
+    if not pairs or any(pair.alignment is None for pair in pairs):
+        raise ValueError(
+            "gold places need pairs that have an alignment, and at least one: the "
+            "Village corpus has them, joined pairs and real text have not"
+        )
+
+
+def check_statements(pairs):
+    """ValueError, in words, unless each of two or more pairs ends with a full stop."""
+    if len(pairs) < 2 or any({p.source[-1], p.target[-1]} != {"."} for p in pairs):
+        raise ValueError(
+            "joined are two or more pairs whose sentences end with a full stop: "
+            "another last word would be lost"
+        )

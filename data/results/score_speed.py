@@ -1,6 +1,6 @@
 """What a score costs: seconds of one step over sizes and source lengths.
 
-`make results` writes `score_speed.json`, which notebook 08 reads. About five minutes,
+`make results` writes `score_speed.json`, which notebook 08 reads. About two minutes,
 with one thread and nothing else running. The kinds are timed in turn, in random order,
 so that a slow moment of the machine meets all of them; stored are the median, the
 fastest and the slowest of ROUNDS times.
