@@ -66,15 +66,19 @@ class Hub:
         config = self.folder / "config.py"
         config.write_text(
             CONFIG.format(
-                address=ADDRESS, folder=str(self.folder), token=self.token,
+                address=ADDRESS,
+                folder=str(self.folder),
+                token=self.token,
                 patience=PATIENCE,
             )
-        )  # fmt: skip
+        )
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "jupyterhub", "-f", str(config)],
-                cwd=self.folder, stdout=log, stderr=log,
-            )  # fmt: skip
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
         until(lambda: self.answers("/hub/api/"))
         return self
 
@@ -137,10 +141,15 @@ class Learner:
         """One notebook in a kernel, which is shut down afterwards."""
         place = f"/user/{self.name}/api"
         session = self.hub.ask(
-            "POST", f"{place}/sessions",
-            {"path": f"notebooks/{path.name}", "name": path.name, "type": "notebook",
-             "kernel": {"name": "python3"}},
-        )  # fmt: skip
+            "POST",
+            f"{place}/sessions",
+            {
+                "path": f"notebooks/{path.name}",
+                "name": path.name,
+                "type": "notebook",
+                "kernel": {"name": "python3"},
+            },
+        )
         kernel = Kernel(self.hub, f"{place}/kernels/{session['kernel']['id']}/channels")
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "code":
@@ -180,12 +189,21 @@ class Kernel:
     def execute(self, code):
         """Run code; the error's name and text, or None."""
         header = {
-            "msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "",
-            "session": self.session, "date": "", "version": "5.3",
-        }  # fmt: skip
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": "execute_request",
+            "username": "",
+            "session": self.session,
+            "date": "",
+            "version": "5.3",
+        }
         content = {"code": code, "silent": False, "allow_stdin": False}
-        message = {"header": header, "parent_header": {}, "metadata": {},
-                   "content": content, "channel": "shell"}  # fmt: skip
+        message = {
+            "header": header,
+            "parent_header": {},
+            "metadata": {},
+            "content": content,
+            "channel": "shell",
+        }
         self.channel.send(json.dumps(message))
         error = None
         while True:

@@ -70,9 +70,14 @@ QUICK = Settings(
 def row(what, against, values, target=None, at_most=False, unit="×", note=""):
     """A row of the table; values: one a pair, none if it was not measured."""
     return {
-        "what": what, "against": against, "target": target, "at_most": at_most,
-        "unit": unit, "values": list(values), "note": note,
-    }  # fmt: skip
+        "what": what,
+        "against": against,
+        "target": target,
+        "at_most": at_most,
+        "unit": unit,
+        "values": list(values),
+        "note": note,
+    }
 
 
 def timed(function, repeats=1):
@@ -123,9 +128,7 @@ def against_the_limit(settings):
     """Rows: the share of a step that its matrix products alone take. No padding."""
     rows = []
     for with_scores, S in itertools.product((False, True), settings.lengths):
-        step = our_step(
-            our_model(settings.sizes), random_batch(settings.sizes, S)
-        )  # fmt: skip
+        step = our_step(our_model(settings.sizes), random_batch(settings.sizes, S))
         products = matrix_products(settings.sizes, S, S, with_scores)
         first, second = alternate(timed(step, 3), timed(products, 3), settings.pairs)
         also = ", with the scores' matrix-vector products" if with_scores else ""
@@ -185,9 +188,7 @@ def epoch_ratios(model, train, vocabs, settings):
     """
     B = settings.sizes.B
     net = reference(model)
-    check_same_step(
-        model, net, Batch.from_pairs(train[:B], *vocabs)
-    )  # fmt: skip
+    check_same_step(model, net, Batch.from_pairs(train[:B], *vocabs))
     loader = BatchLoader(train, *vocabs, B)
     trainer = Trainer(model, loader, num_epochs=1)  # its optimizer and rate, no warm-up
     optimizer = torch.optim.Adam(net.parameters(), lr=trainer.lr)
@@ -358,9 +359,12 @@ def parts_alone(settings):
             letters = zip("BQKH", size, strict=False)
             measured.append(
                 {
-                    "what": name, **dict(letters), "lengths": with_lengths,
-                    "backward": backward, "values": values,
-                }  # fmt: skip
+                    "what": name,
+                    **dict(letters),
+                    "lengths": with_lengths,
+                    "backward": backward,
+                    "values": values,
+                }
             )
         points += measured
         table = np.array([point["values"] for point in measured])  # (points, pairs)
@@ -379,10 +383,13 @@ def parts_alone(settings):
         rows += [
             row(f"{what}: geometric mean", D2L, means, target=1.0, note=note),
             row(
-                f"{what}: the worst of them", D2L, worst["values"], target=0.95,
+                f"{what}: the worst of them",
+                D2L,
+                worst["values"],
+                target=0.95,
                 note=_describe(worst),
             ),
-        ]  # fmt: skip
+        ]
     return rows, points
 
 
@@ -476,11 +483,19 @@ def growth(settings):
     lengths = np.array(settings.growth_lengths)
     span = f"S = T from {lengths[0]} to {lengths[-1]}"
     rows = [
-        row(f"growth of the attention part of a step, {span}", "S·T",
-            exponents(lengths**2, attention), unit="exponent"),
-        row(f"growth of a step with a fixed context, {span}", "S + T",
-            exponents(2 * lengths, fixed), unit="exponent"),
-    ]  # fmt: skip
+        row(
+            f"growth of the attention part of a step, {span}",
+            "S·T",
+            exponents(lengths**2, attention),
+            unit="exponent",
+        ),
+        row(
+            f"growth of a step with a fixed context, {span}",
+            "S + T",
+            exponents(2 * lengths, fixed),
+            unit="exponent",
+        ),
+    ]
     return rows, {
         "lengths": lengths.tolist(),
         "attention": attention.tolist(),
@@ -544,4 +559,3 @@ def thread_rows(measured):
         for k, B in enumerate(sizes)
         if B in (1, 64, sizes[-1])
     ]
-

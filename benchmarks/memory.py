@@ -29,10 +29,11 @@ ROOT = Path(__file__).resolve().parent.parent
 IMPORTS = {
     "to train and translate": "text data attention seq2seq training decoding".split(),
     "all of utils": [
-        path.stem for path in sorted((ROOT / "utils").glob("*.py"))
+        path.stem
+        for path in sorted((ROOT / "utils").glob("*.py"))
         if path.stem != "__init__"
     ],
-}  # fmt: skip
+}
 
 
 def peak_megabytes():
@@ -139,10 +140,15 @@ def import_rows(settings):
         note = "{:.2f} s against {:.2f} s".format(*medians)
         rows.append(
             row(
-                f"importing utils, {name}, beyond torch", "importing torch", extra,
-                target=0.2, at_most=True, unit="s", note=note,
+                f"importing utils, {name}, beyond torch",
+                "importing torch",
+                extra,
+                target=0.2,
+                at_most=True,
+                unit="s",
+                note=note,
             )
-        )  # fmt: skip
+        )
     return rows
 
 

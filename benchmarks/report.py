@@ -15,8 +15,12 @@ CORE = tuple(f"{number:02d}" for number in range(7))  # notebooks 00 to 06
 CORE_MINUTES = 5
 COURSE_MINUTES = 30  # of one processor
 STORED = (
-    "results.json", "notebooks.json", "small.json", "classroom.json", "start.json",
-)  # fmt: skip
+    "results.json",
+    "notebooks.json",
+    "small.json",
+    "classroom.json",
+    "start.json",
+)
 
 OPENING = """\
 # Benchmarks
@@ -120,9 +124,7 @@ def summary(row):
     middle = statistics.median(values)
     verdict = ""
     if row["target"] is not None:
-        reached = (
-            middle <= row["target"] if row["at_most"] else middle >= row["target"]
-        )  # fmt: skip
+        reached = middle <= row["target"] if row["at_most"] else middle >= row["target"]
         verdict = "met" if reached else "missed"
     return middle, min(values), max(values), verdict
 
@@ -281,10 +283,14 @@ def readme(results, notebooks, small, classroom, start):
         if results["quick"]:
             parts.append("**A quick run, tiny sizes: these are no measurements.**\n")
         parts += [
-            "## Speed and memory\n", machine_line(results["machine"]),
-            table(results["rows"]), STEPS, GROWTH, BATCHES,
+            "## Speed and memory\n",
+            machine_line(results["machine"]),
+            table(results["rows"]),
+            STEPS,
+            GROWTH,
+            BATCHES,
             batch_size_text(results["batches"]),
-        ]  # fmt: skip
+        ]
     if notebooks:
         about = machine_line(notebooks["machine"])
         parts += [NOTEBOOKS, about, notebooks_text(notebooks)]

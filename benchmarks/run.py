@@ -55,9 +55,12 @@ def measure_all(settings):
     add(memory.step_rows(settings))
     add(memory.import_rows(settings))
     return {
-        "rows": rows, "growth": growing, "batches": batches, "grid": grid,
+        "rows": rows,
+        "growth": growing,
+        "batches": batches,
+        "grid": grid,
         "seconds": time.perf_counter() - start,
-    }  # fmt: skip
+    }
 
 
 def main():
@@ -69,9 +72,12 @@ def main():
     print(machine_line(about), flush=True)
     settings = QUICK if quick else Settings()
     results = {
-        "command": "make bench", "quick": quick, "machine": about,
-        "settings": settings._asdict(), **measure_all(settings),
-    }  # fmt: skip
+        "command": "make bench",
+        "quick": quick,
+        "machine": about,
+        "settings": settings._asdict(),
+        **measure_all(settings),
+    }
     store(folder / "results.json", results)
     draw_growth(results["growth"], folder / "growth.png")
     draw_batches(results["batches"], folder / "batches.png")

@@ -52,9 +52,7 @@ def random_batch(sizes, S, T=None, padded=False):
     def side(longest):
         shortest = longest // 2 if padded else longest
         lengths = [rng.randint(shortest, longest) for _ in range(sizes.B - 1)]
-        return [
-            [*rng.choices(words, k=n - 1), EOS_ID] for n in [longest, *lengths]
-        ]  # fmt: skip
+        return [[*rng.choices(words, k=n - 1), EOS_ID] for n in [longest, *lengths]]
 
     return Batch.from_ids(side(S), side(T or S))
 

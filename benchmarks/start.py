@@ -43,9 +43,12 @@ def measured(changes):
         with open(Path(folder) / "log", "w+", encoding="utf-8") as log:
             lab = subprocess.Popen(
                 ["make", "lab", "LAB_ARGS=--no-browser --port=8878 --allow-root"],
-                cwd=clone, env=environment, stdout=log, stderr=log,
+                cwd=clone,
+                env=environment,
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             try:
                 wait_for(lambda: (clone / ".venv/.installed").is_file(), lab, log.name)
                 installed = time.perf_counter()
@@ -58,8 +61,11 @@ def measured(changes):
         start_of_notebook = time.perf_counter()
         subprocess.run(
             [clone / ".venv/bin/python", *notebook],
-            cwd=clone, env=environment, check=True, capture_output=True,
-        )  # fmt: skip
+            cwd=clone,
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
         done = time.perf_counter()
     return {
         "install": installed - start,

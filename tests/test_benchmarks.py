@@ -257,8 +257,10 @@ def test_memory_counts_what_is_allocated():
     )
     done = memory.subprocess.run(
         [sys.executable, "-c", script, str(FOLDER)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert 190 < float(done.stdout) < 215  # 200 MB
 
 
@@ -315,17 +317,29 @@ BOOKS = {
     "machine": timing.machine(),
     "notebooks": [
         {
-            "name": "05_training", "seconds": 80.0, "megabytes": 700.0,
+            "name": "05_training",
+            "seconds": 80.0,
+            "megabytes": 700.0,
             "cells": [
-                {"number": 3, "heading": "A run", "line": "fit()", "seconds": 41.0,
-                 "bar": True},
-                {"number": 4, "heading": "B", "line": "x", "seconds": 0.1,
-                 "bar": False},
+                {
+                    "number": 3,
+                    "heading": "A run",
+                    "line": "fit()",
+                    "seconds": 41.0,
+                    "bar": True,
+                },
+                {
+                    "number": 4,
+                    "heading": "B",
+                    "line": "x",
+                    "seconds": 0.1,
+                    "bar": False,
+                },
             ],
         },
         {"name": "07_more", "seconds": 900.0, "megabytes": None, "cells": []},
     ],
-}  # fmt: skip
+}
 
 
 def test_slow_cells_are_named_and_only_the_core_is_added_up():
@@ -345,10 +359,11 @@ def test_the_default_batch_size_is_judged_from_the_data():
 
 def test_the_readme_is_made_from_what_is_stored(tmp_path):
     results = {
-        "quick": True, "machine": timing.machine(),
+        "quick": True,
+        "machine": timing.machine(),
         "rows": [measure.row("a step", "d2l", [2.0, 2.5, 3.0], 2)],
         "batches": {"batch_sizes": [1, 64], "tokens_a_second": {1: [[5.0, 9.0]]}},
-    }  # fmt: skip
+    }
     report.store(tmp_path / "results.json", results)
     report.store(tmp_path / "notebooks.json", BOOKS)
     report.write_readme(tmp_path)
@@ -369,12 +384,17 @@ def test_a_small_machine_has_half_an_hour():
 
 def test_a_class_is_summed_up():
     measured = {
-        "learners": 2, "notebooks": ["00_a", "04_b"], "cells": 8,
-        "failures": ["04_b, `x`: NameError: x"], "megabytes": [500.0, 700.0],
-        "megabytes_together": 1100.0, "server_seconds": [3.0, 4.0],
-        "seconds": [60.0, 90.0], "reconnections": 3,
+        "learners": 2,
+        "notebooks": ["00_a", "04_b"],
+        "cells": 8,
+        "failures": ["04_b, `x`: NameError: x"],
+        "megabytes": [500.0, 700.0],
+        "megabytes_together": 1100.0,
+        "server_seconds": [3.0, 4.0],
+        "seconds": [60.0, 90.0],
+        "reconnections": 3,
         "slowest": {"seconds": 30.0, "notebook": "00_a", "line": "fit()"},
-    }  # fmt: skip
+    }
     text = report.classroom_text(measured)
     assert "2 learners, notebooks 00 to 04, 8 cells: 1 failures" in text
     assert "500 to 700 MB" in text and "1.1 GB" in text
@@ -412,11 +432,22 @@ def test_a_small_machine_is_small(tmp_path):
 
     def confined(code, group):
         return subprocess.run(
-            ["unshare", "--net", "--mount", "sh", "-c", notebooks_command.CONFINED,
-             "sh", sys.executable, "-c", code],
+            [
+                "unshare",
+                "--net",
+                "--mount",
+                "sh",
+                "-c",
+                notebooks_command.CONFINED,
+                "sh",
+                sys.executable,
+                "-c",
+                code,
+            ],
             env={**os.environ, "GROUP": str(group), "COURSE": str(tmp_path / "course")},
-            capture_output=True, text=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+        )
 
     with notebooks_command.memory_group() as group:
         processors = "import os; print(len(os.sched_getaffinity(0)))"
@@ -461,8 +492,7 @@ def test_the_stored_results_come_from_the_script_as_it_is():
 
 def test_a_notebook_is_executed_and_its_cells_are_timed(tmp_path):
     cell, text = (
-        getattr(nbformat.v4, f"new_{kind}_cell")
-        for kind in ("code", "markdown")
+        getattr(nbformat.v4, f"new_{kind}_cell") for kind in ("code", "markdown")
     )
     book = nbformat.v4.new_notebook(
         cells=[text("# A title"), cell("import time"), cell("time.sleep(0.3)\n1 + 1")]

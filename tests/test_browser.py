@@ -85,8 +85,11 @@ class Lab:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "jupyterlab", *lab_arguments(free_port())],
-                cwd=folder, env=os.environ | own, stdout=log, stderr=log,
-            )  # fmt: skip
+                cwd=folder,
+                env=os.environ | own,
+                stdout=log,
+                stderr=log,
+            )
 
     def find_address(self):
         assert self.process.poll() is None, self.log.read_text()
@@ -203,8 +206,11 @@ class ExplorerOnPage:
     def seen(self):
         """The words, the marked one, and a digest of the picture."""
         words = self.page.locator(".widget-html span[style]")
-        return (words.inner_text().split(), words.locator("u").inner_text(),
-                self.picture.evaluate(DIGEST))  # fmt: skip
+        return (
+            words.inner_text().split(),
+            words.locator("u").inner_text(),
+            self.picture.evaluate(DIGEST),
+        )
 
     def type(self, label, text):
         box = self.page.get_by_label(label, exact=True)

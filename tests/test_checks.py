@@ -53,17 +53,25 @@ RIGHT["most_attended"] = [words_by_loop, words_by_numpy]
 WRONG["most_attended"] = {
     "columns": (words_of_columns, "went through the columns"),
     "argmax of axis 0": (
-        lambda w, s: [s[j] for j in torch.argmax(w, 0)], "went through the columns"),
+        lambda w, s: [s[j] for j in torch.argmax(w, 0)],
+        "went through the columns",
+    ),
     "positions": (lambda w, s: [int(row.argmax()) for row in w], "these are positions"),
     "positions, a tensor": (lambda w, s: w.argmax(1), "tensor"),
     "smallest": (lambda w, s: [s[int(row.argmin())] for row in w], "looked at least"),
     "without the first row": (
-        lambda w, s: [s[w[i].argmax()] for i in range(1, len(w))], "first row"),
+        lambda w, s: [s[w[i].argmax()] for i in range(1, len(w))],
+        "first row",
+    ),
     "without <eos>": (
-        lambda w, s: [s[w[i].argmax()] for i in range(len(w) - 1)], "last row"),
+        lambda w, s: [s[w[i].argmax()] for i in range(len(w) - 1)],
+        "last row",
+    ),
     "never <eos>": (lambda w, s: [s[r[:-1].argmax()] for r in w], "last column"),
     "one word for all": (
-        lambda w, s: [s[w.mean(0).argmax()] for _ in w], "one word for the whole"),
+        lambda w, s: [s[w.mean(0).argmax()] for _ in w],
+        "one word for the whole",
+    ),
 }
 
 
@@ -80,14 +88,17 @@ def shift_by_loop(ids):
 
 
 RIGHT["shift"] = [
-    shift_by_loop, lambda ids: ([1, *ids], [*ids, 2]),
-    lambda ids: tuple(([1] + list(ids) + [2])[a:a + len(ids) + 1] for a in (0, 1)),
+    shift_by_loop,
+    lambda ids: ([1, *ids], [*ids, 2]),
+    lambda ids: tuple(([1] + list(ids) + [2])[a : a + len(ids) + 1] for a in (0, 1)),
 ]
 WRONG["shift"] = {
     "no shift": (lambda ids: (ids, ids), "Not yet"),
     "no shift, marked": (lambda ids: ([1] + ids + [2],) * 2, "both are equal"),
-    "reads "
-    "<eos>": (lambda ids: ([1] + ids + [2], ids + [2]), "the decoder reads <eos>"),
+    "reads <eos>": (
+        lambda ids: ([1] + ids + [2], ids + [2]),
+        "the decoder reads <eos>",
+    ),
     "writes <bos>": (lambda ids: ([1] + ids, [1] + ids + [2]), "<bos> is among"),
     "no <eos>": (lambda ids: ([1] + ids[:-1], ids), "<eos> is missing"),
     "no <eos> at the end": (lambda ids: ([1] + ids, ids), "<eos> is missing"),
@@ -110,16 +121,21 @@ def last_by_gather(outputs, valid_lens):
 
 RIGHT["last_states"] = [
     lambda outputs, lens: outputs[torch.arange(len(outputs)), lens - 1],
-    last_by_loop, last_by_gather,
+    last_by_loop,
+    last_by_gather,
 ]
 WRONG["last_states"] = {
     "last position": (lambda o, n: o[:, -1], "the last position"),
     "last position, by shape": (lambda o, n: o[:, o.shape[1] - 1, :], "last position"),
     "batch axis": (lambda o, n: o[-1], "first axis is the batch"),
     "one too far": (
-        lambda o, n: torch.stack([o[b, n[b]] for b in range(len(o))]), "too far"),
+        lambda o, n: torch.stack([o[b, n[b]] for b in range(len(o))]),
+        "too far",
+    ),
     "one too early": (
-        lambda o, n: torch.stack([o[b, n[b] - 2] for b in range(len(o))]), "too early"),
+        lambda o, n: torch.stack([o[b, n[b] - 2] for b in range(len(o))]),
+        "too early",
+    ),
     "first state": (lambda o, n: o[:, 0], "at the first word"),
     "everyone's lengths": (lambda o, n: o[:, n - 1], "torch.arange(B)"),
     "first length": (lambda o, n: o[:, int(n[0]) - 1], "first sentence's length"),
@@ -156,49 +172,78 @@ RIGHT["additive_scores"] = [scores_by_einsum, scores_by_matmul, scores_by_loops]
 WRONG["additive_scores"] = {
     "no tanh": (
         lambda q, k, W, U, v: ((q @ W.T)[:, :, None] + (k @ U.T)[:, None]) @ v,
-        "tanh is missing"),
+        "tanh is missing",
+    ),
     "tanh last": (
         lambda q, k, W, U, v: torch.tanh(
-            ((q @ W.T)[:, :, None] + (k @ U.T)[:, None]) @ v), "too late"),
+            ((q @ W.T)[:, :, None] + (k @ U.T)[:, None]) @ v
+        ),
+        "too late",
+    ),
     "tanh of each": (
-        lambda q, k, W, U, v: (torch.tanh(q @ W.T).unsqueeze(2)
-                               + torch.tanh(k @ U.T).unsqueeze(1)) @ v,
-        "each projection alone"),
+        lambda q, k, W, U, v: (
+            (torch.tanh(q @ W.T).unsqueeze(2) + torch.tanh(k @ U.T).unsqueeze(1)) @ v
+        ),
+        "each projection alone",
+    ),
     "W and U swapped": (
-        lambda q, k, W, U, v: scores_by_einsum(q, k, U, W, v), "W and U are exchanged"),
+        lambda q, k, W, U, v: scores_by_einsum(q, k, U, W, v),
+        "W and U are exchanged",
+    ),
     "query and key swapped": (
-        lambda q, k, W, U, v: torch.tanh(
-            (k @ U.T)[:, :, None] + (q @ W.T)[:, None]) @ v,
-        "queries and keys are exchanged"),
+        lambda q, k, W, U, v: (
+            torch.tanh((k @ U.T)[:, :, None] + (q @ W.T)[:, None]) @ v
+        ),
+        "queries and keys are exchanged",
+    ),
     "never reads the query": (
         lambda q, k, W, U, v: (torch.tanh(k @ U.T) @ v)[:, None].repeat(
-            1, q.shape[1], 1), "the query is never read"),
+            1, q.shape[1], 1
+        ),
+        "the query is never read",
+    ),
     "never reads the encoder": (
         lambda q, k, W, U, v: (torch.tanh(q @ W.T) @ v)[:, :, None].repeat(
-            1, 1, k.shape[1]), "the keys are never read"),
+            1, 1, k.shape[1]
+        ),
+        "the keys are never read",
+    ),
     "weights": (
         lambda q, k, W, U, v: torch.softmax(scores_by_einsum(q, k, W, U, v), dim=2),
-        "these are weights"),
+        "these are weights",
+    ),
     "sum for v": (
         lambda q, k, W, U, v: torch.tanh(
-            (q @ W.T)[:, :, None] + (k @ U.T)[:, None]).sum(dim=-1), "v is missing"),
+            (q @ W.T)[:, :, None] + (k @ U.T)[:, None]
+        ).sum(dim=-1),
+        "v is missing",
+    ),
     "not transposed": (
         lambda q, k, W, U, v: torch.tanh((q @ W)[:, :, None] + (k @ U)[:, None]) @ v,
-        "on the wrong side"),
+        "on the wrong side",
+    ),
     "product": (
-        lambda q, k, W, U, v: torch.tanh(
-            (q @ W.T)[:, :, None] * (k @ U.T)[:, None]) @ v, "multiplied"),
+        lambda q, k, W, U, v: (
+            torch.tanh((q @ W.T)[:, :, None] * (k @ U.T)[:, None]) @ v
+        ),
+        "multiplied",
+    ),
     "first sentence's keys": (
         lambda q, k, W, U, v: torch.tanh((q @ W.T)[:, :, None] + k[0] @ U.T) @ v,
-        "keys of the first"),
+        "keys of the first",
+    ),
     "detached": (
-        lambda q, k, W, U, v: scores_by_einsum(q, k, W, U, v).detach(), "no gradient"),
+        lambda q, k, W, U, v: scores_by_einsum(q, k, W, U, v).detach(),
+        "no gradient",
+    ),
     "v detached": (
         lambda q, k, W, U, v: scores_by_einsum(q, k, W, U, v.detach()),
-        "the gradient of v"),
+        "the gradient of v",
+    ),
     "squeezed": (
         lambda q, k, W, U, v: scores_by_einsum(q, k, W, U, v).squeeze(),
-        "an axis of length 1"),
+        "an axis of length 1",
+    ),
 }
 
 
@@ -209,38 +254,62 @@ def joined(queries, keys, first="query"):
 
 
 def joined_by_loops(queries, keys, M, v):
-    return torch.stack([torch.stack([torch.stack([
-        torch.tanh(M @ torch.cat([s, h])) @ v for h in keys[b]])
-        for s in queries[b]]) for b in range(len(queries))])
+    return torch.stack(
+        [
+            torch.stack(
+                [
+                    torch.stack(
+                        [torch.tanh(M @ torch.cat([s, h])) @ v for h in keys[b]]
+                    )
+                    for s in queries[b]
+                ]
+            )
+            for b in range(len(queries))
+        ]
+    )
 
 
 RIGHT["joined_scores"] = [
-    lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T) @ v, joined_by_loops,
+    lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T) @ v,
+    joined_by_loops,
     lambda q, k, M, v: scores_by_matmul(
-        q, k, M[:, :q.shape[-1]], M[:, q.shape[-1]:], v),
+        q, k, M[:, : q.shape[-1]], M[:, q.shape[-1] :], v
+    ),
 ]
 WRONG["joined_scores"] = {
     "key first": (
-        lambda q, k, M, v: torch.tanh(joined(q, k,
-          "key") @ M.T) @ v, "the key comes first"),
+        lambda q, k, M, v: torch.tanh(joined(q, k, "key") @ M.T) @ v,
+        "the key comes first",
+    ),
     "no tanh": (lambda q, k, M, v: joined(q, k) @ M.T @ v, "tanh is missing"),
     "tanh last": (lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T @ v), "too late"),
     "sum for v": (
-        lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T).sum(-1), "v is missing"),
+        lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T).sum(-1),
+        "v is missing",
+    ),
     "query and key swapped": (
         lambda q, k, M, v: (torch.tanh(joined(q, k) @ M.T) @ v).transpose(1, 2),
-        "queries and keys are exchanged"),
+        "queries and keys are exchanged",
+    ),
     "columns swapped": (
-        lambda q, k, M, v: torch.tanh(
-            (q @ M[:, k.shape[-1]:].T)[:, :, None]
-            + (k @ M[:, :k.shape[-1]].T)[:, None]) @ v, "left columns of M"),
+        lambda q, k, M, v: (
+            torch.tanh(
+                (q @ M[:, k.shape[-1] :].T)[:, :, None]
+                + (k @ M[:, : k.shape[-1]].T)[:, None]
+            )
+            @ v
+        ),
+        "left columns of M",
+    ),
     "softmax": (
         lambda q, k, M, v: (torch.tanh(joined(q, k) @ M.T) @ v).softmax(-1),
-        "these are weights"),
+        "these are weights",
+    ),
     "sigmoid": (lambda q, k, M, v: torch.sigmoid(joined(q, k) @ M.T) @ v, "sigmoid"),
     "detached": (
         lambda q, k, M, v: torch.tanh(joined(q.detach(), k) @ M.T) @ v,
-        "the gradient of queries"),
+        "the gradient of queries",
+    ),
 }
 
 
@@ -250,7 +319,8 @@ def softmax_by_hand(scores):
 
 
 RIGHT["attention_weights"] = [
-    lambda scores: F.softmax(scores, dim=-1), softmax_by_hand,
+    lambda scores: F.softmax(scores, dim=-1),
+    softmax_by_hand,
     lambda scores: torch.softmax(scores.double(), 2),
 ]
 WRONG["attention_weights"] = {
@@ -258,16 +328,22 @@ WRONG["attention_weights"] = {
     "over queries, from the end": (lambda s: s.softmax(-2), "over the queries"),
     "over the batch": (lambda s: F.softmax(s, dim=0), "over the batch"),
     "over everything": (
-        lambda s: torch.exp(s) / torch.exp(s).sum(), "all numbers together"),
+        lambda s: torch.exp(s) / torch.exp(s).sum(),
+        "all numbers together",
+    ),
     "sigmoid": (lambda s: torch.sigmoid(s), "a sigmoid"),
     "no division": (lambda s: torch.exp(s), "division is missing"),
     "no exp": (lambda s: s / s.sum(dim=-1, keepdim=True), "without exp"),
     "log": (lambda s: F.log_softmax(s, dim=-1), "logarithms"),
     "sign": (lambda s: F.softmax(-s, dim=-1), "a sign"),
     "divided by max": (
-        lambda s: s.exp() / s.exp().max(-1, keepdim=True).values, "by the largest"),
+        lambda s: s.exp() / s.exp().max(-1, keepdim=True).values,
+        "by the largest",
+    ),
     "argmax": (
-        lambda s: (s == s.max(-1, keepdim=True).values).float(), "on the best key"),
+        lambda s: (s == s.max(-1, keepdim=True).values).float(),
+        "on the best key",
+    ),
     "scores": (lambda s: s * 1, "scores as they came"),
     "uniform": (lambda s: torch.ones_like(s) / s.shape[2], "all weights are equal"),
     "numbers": (lambda s: torch.tensor(F.softmax(s, -1).tolist()), "no gradient"),
@@ -344,36 +420,60 @@ WRONG["masked_softmax"] = {
     "result thrown away": (forgotten_result, "was it kept?"),
     "mask after": (
         lambda X, n: F.softmax(X, dim=-1).masked_fill(~mask_of(X, n), 0),
-        "after the softmax"),
+        "after the softmax",
+    ),
     "mask after, times": (
-        lambda X, n: F.softmax(X, dim=-1) * mask_of(X, n), "after the softmax"),
+        lambda X, n: F.softmax(X, dim=-1) * mask_of(X, n),
+        "after the softmax",
+    ),
     "zeroed scores": (
-        lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), 0), -1), "exp(0) is 1"),
+        lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), 0), -1),
+        "exp(0) is 1",
+    ),
     "-1e6": (
         lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), -1e6), -1),
-        "spreads the weight evenly"),
+        "spreads the weight evenly",
+    ),
     "-1e9": (
         lambda X, n: F.softmax(torch.where(mask_of(X, n), X, -1e9), -1),
-        "spreads the weight evenly"),
+        "spreads the weight evenly",
+    ),
     "-inf": (
         lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), float("-inf")), -1),
-        "nothing but -inf"),
+        "nothing but -inf",
+    ),
     "<=": (lambda X, n: masked_by_infinity(X, n + 1), "one position too many"),
     "<= and -1e6": (
-        lambda X, n: F.softmax(X.masked_fill(
-            ~(torch.arange(X.shape[-1]) <= n[:, None]).unsqueeze(1), -1e6), -1),
-        "one position too many"),
+        lambda X, n: F.softmax(
+            X.masked_fill(
+                ~(torch.arange(X.shape[-1]) <= n[:, None]).unsqueeze(1), -1e6
+            ),
+            -1,
+        ),
+        "one position too many",
+    ),
     "one too few": (
-        lambda X, n: masked_by_infinity(X, (n - 1).clamp(min=0)), "too few"),
+        lambda X, n: masked_by_infinity(X, (n - 1).clamp(min=0)),
+        "too few",
+    ),
     "turned round": (
-        lambda X, n: F.softmax(X.masked_fill(mask_of(X, n), float("-inf")), -1)
-        .nan_to_num(), "turned round"),
+        lambda X, n: F.softmax(
+            X.masked_fill(mask_of(X, n), float("-inf")), -1
+        ).nan_to_num(),
+        "turned round",
+    ),
     "wrong axis": (
-        lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), float("-inf")), 1)
-        .nan_to_num(), "over the queries"),
+        lambda X, n: F.softmax(
+            X.masked_fill(~mask_of(X, n), float("-inf")), 1
+        ).nan_to_num(),
+        "over the queries",
+    ),
     "over the batch": (
-        lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), float("-inf")), 0)
-        .nan_to_num(), "over the batch"),
+        lambda X, n: F.softmax(
+            X.masked_fill(~mask_of(X, n), float("-inf")), 0
+        ).nan_to_num(),
+        "over the batch",
+    ),
     "exp times mask": (exp_times_mask, "0/0"),
     "exp times mask, safe": (exp_times_mask_safe, "exp of a large score"),
     "max over padding": (max_of_all, "taken over padding"),
@@ -395,16 +495,23 @@ WRONG["length_mask"] = {
     "turned round": (lambda lens, K: torch.arange(K) >= lens[:, None], "turned round"),
     "transposed": (lambda lens, K: torch.arange(K)[:, None] < lens, "exchanged"),
     "at the end": (
-        lambda lens, K: torch.arange(K) >= K - lens[:, None], "stand at the end"),
+        lambda lens, K: torch.arange(K) >= K - lens[:, None],
+        "stand at the end",
+    ),
     "from 1 to n": (
         lambda lens, K: (torch.arange(K) >= 1) & (torch.arange(K) <= lens[:, None]),
-        "counted from 1"),
+        "counted from 1",
+    ),
     "longest": (
         lambda lens, K: (torch.arange(K) < max(lens)).repeat(len(lens), 1),
-        "longest sentence's"),
+        "longest sentence's",
+    ),
     "only the last": (
-        lambda lens, K: F.one_hot((lens - 1).clamp(min=0), K).bool()
-        & (lens > 0)[:, None], "only each sentence's last"),
+        lambda lens, K: (
+            F.one_hot((lens - 1).clamp(min=0), K).bool() & (lens > 0)[:, None]
+        ),
+        "only each sentence's last",
+    ),
 }
 
 
@@ -482,12 +589,16 @@ WRONG["attend_then_update"] = {
     "bottom layer": (step_asks_the_bottom, "the bottom layer asks"),
     "weights of s_i": (step_attends_again, "belong to the new state"),
     "results exchanged": (
-        lambda *case: step_in_order(*case)[::-1], "two results are exchanged"),
+        lambda *case: step_in_order(*case)[::-1],
+        "two results are exchanged",
+    ),
 }
 
 RIGHT["bottom_query"] = [
-    lambda h: h[0].unsqueeze(1), lambda h: h[0][:, None].double(),
-    lambda h: h[:1].transpose(0, 1), lambda h: torch.stack([h[0]], dim=1),
+    lambda h: h[0].unsqueeze(1),
+    lambda h: h[0][:, None].double(),
+    lambda h: h[:1].transpose(0, 1),
+    lambda h: torch.stack([h[0]], dim=1),
 ]
 WRONG["bottom_query"] = {
     "top": (lambda h: h[-1].unsqueeze(1), "the top layer"),
@@ -551,16 +662,22 @@ def weights_twice_projected(attention, queries, enc_outputs, valid_lens):
 
 def weights_stacked(attention, queries, enc_outputs, valid_lens):
     keys = attention.project_keys(enc_outputs)
-    return torch.stack([
-        attention.attend(query, keys, enc_outputs, valid_lens)[1]
-        for query in queries.split(1, dim=1)])
+    return torch.stack(
+        [
+            attention.attend(query, keys, enc_outputs, valid_lens)[1]
+            for query in queries.split(1, dim=1)
+        ]
+    )
 
 
 def weights_time_first(attention, queries, enc_outputs, valid_lens):
     keys = attention.project_keys(enc_outputs)
-    return torch.stack([
-        attention.attend(query, keys, enc_outputs, valid_lens)[1][:, 0]
-        for query in queries.split(1, dim=1)])
+    return torch.stack(
+        [
+            attention.attend(query, keys, enc_outputs, valid_lens)[1][:, 0]
+            for query in queries.split(1, dim=1)
+        ]
+    )
 
 
 def weights_of_the_last_step(attention, queries, enc_outputs, valid_lens):
@@ -572,9 +689,13 @@ def weights_of_the_last_step(attention, queries, enc_outputs, valid_lens):
 
 def weights_first_query(attention, queries, enc_outputs, valid_lens):
     keys = attention.project_keys(enc_outputs)
-    return torch.cat([
-        attention.attend(queries[:, :1], keys, enc_outputs, valid_lens)[1]
-        for _ in range(queries.shape[1])], dim=1)
+    return torch.cat(
+        [
+            attention.attend(queries[:, :1], keys, enc_outputs, valid_lens)[1]
+            for _ in range(queries.shape[1])
+        ],
+        dim=1,
+    )
 
 
 RIGHT["all_weights"] = [weights_at_once, weights_by_steps, weights_by_forward]
@@ -619,42 +740,54 @@ def loss_divided_twice(scores, targets):
 
 
 def loss_of_sentences(scores, targets):
-    losses = [loss_by_mask(s[None], t[None])
-              for s, t in zip(scores, targets, strict=True)]
+    losses = [
+        loss_by_mask(s[None], t[None]) for s, t in zip(scores, targets, strict=True)
+    ]
     return torch.stack(losses).mean()
 
 
 RIGHT["mean_loss"] = [
     lambda s, targets: F.cross_entropy(s[targets != 0], targets[targets != 0]),
     lambda scores, targets: F.cross_entropy(
-        scores.flatten(0, 1), targets.flatten(), ignore_index=0),
+        scores.flatten(0, 1), targets.flatten(), ignore_index=0
+    ),
     loss_by_mask,
     lambda scores, targets: loss_by_mask(scores.double(), targets),
 ]
 WRONG["mean_loss"] = {
     "padding counted": (
         lambda s, t: F.cross_entropy(s.flatten(0, 1), t.flatten()),
-          "padding is counted"),
+        "padding is counted",
+    ),
     "over B × T": (loss_over_positions, "below the line"),
     "over B × T, by mean": (loss_over_axis, "below the line"),
     "sum": (
-        lambda s, t: F.cross_entropy(s[t != 0], t[t != 0], reduction="sum"), "the sum"),
+        lambda s, t: F.cross_entropy(s[t != 0], t[t != 0], reduction="sum"),
+        "the sum",
+    ),
     "a sentence": (
         lambda s, t: F.cross_entropy(s[t != 0], t[t != 0], reduction="sum") / len(t),
-        "number of sentences"),
+        "number of sentences",
+    ),
     "divided twice": (loss_divided_twice, "divided twice"),
     "mean of means": (loss_of_sentences, "mean of the sentences' means"),
     "softmax twice": (
-        lambda s, t: F.cross_entropy(s.softmax(-1)[t != 0], t[t != 0]), "twice"),
+        lambda s, t: F.cross_entropy(s.softmax(-1)[t != 0], t[t != 0]),
+        "twice",
+    ),
     "sign": (
         lambda s, t: s.log_softmax(-1)[t != 0].gather(1, t[t != 0][:, None]).mean(),
-        "the sign"),
+        "the sign",
+    ),
     "bits": (lambda s, t: loss_by_mask(s, t) / math.log(2), "in bits"),
     "<eos> left out": (
-        lambda s, t: F.cross_entropy(s[t > 2], t[t > 2])
-        if len(t) > 0 else None, "<eos> is left out"),
+        lambda s, t: F.cross_entropy(s[t > 2], t[t > 2]) if len(t) > 0 else None,
+        "<eos> is left out",
+    ),
     "shifted again": (
-        lambda s, t: loss_by_mask(s[:, :-1], t[:, 1:]), "shifted once more"),
+        lambda s, t: loss_by_mask(s[:, :-1], t[:, 1:]),
+        "shifted once more",
+    ),
     "item": (lambda s, t: loss_by_mask(s, t).item(), ".item()"),
     "detached": (lambda s, t: loss_by_mask(s, t).detach(), "no gradient"),
 }
@@ -702,12 +835,15 @@ def clip_to_one(gradients, max_norm):
 
 
 RIGHT["clip"] = [
-    clip_by_root, clip_by_torch,
+    clip_by_root,
+    clip_by_torch,
     lambda gradients, m: tuple(clip_by_root([g.double() for g in gradients], m)),
 ]
 WRONG["clip"] = {
     "each tensor": (
-        lambda gs, m: [g * min(1, m / g.norm()) for g in gs], "each tensor is clipped"),
+        lambda gs, m: [g * min(1, m / g.norm()) for g in gs],
+        "each tensor is clipped",
+    ),
     "each number": (lambda gs, m: [g.clamp(-m, m) for g in gs], "each number is cut"),
     "always": (clip_always, "blown up"),
     "no root": (clip_by_squares, "square root is missing"),
@@ -715,10 +851,14 @@ WRONG["clip"] = {
     "to 1": (clip_to_one, "always has norm 1"),
     "largest number": (
         lambda gs, m: [g * min(1, m / max(x.abs().max() for x in gs)) for g in gs],
-        "largest number"),
+        "largest number",
+    ),
     "turned round": (
-        lambda gs, m: [g * max(1, m / torch.cat([x.flatten() for x in gs]).norm())
-                       for g in gs], "turned round"),
+        lambda gs, m: [
+            g * max(1, m / torch.cat([x.flatten() for x in gs]).norm()) for g in gs
+        ],
+        "turned round",
+    ),
     "nothing": (lambda gs, m: list(gs), "nothing is scaled"),
     "in place": (clip_in_place, "an argument was changed"),
 }
@@ -726,8 +866,7 @@ WRONG["clip"] = {
 RIGHT["epoch_loss"] = [
     lambda losses, n: sum(a * b for a, b in zip(losses, n, strict=True)) / sum(n),
     lambda losses, n: float(np.average(losses, weights=n)),
-    lambda losses, n: torch.dot(torch.tensor(losses), torch.tensor(n).float())
-    / sum(n),
+    lambda losses, n: torch.dot(torch.tensor(losses), torch.tensor(n).float()) / sum(n),
 ]
 WRONG["epoch_loss"] = {
     "mean of means": (lambda losses, n: sum(losses) / len(losses), "batches' means"),
@@ -735,15 +874,18 @@ WRONG["epoch_loss"] = {
     "not weighed": (lambda losses, n: sum(losses) / sum(n), "means already"),
     "not divided": (
         lambda losses, n: sum(a * b for a, b in zip(losses, n, strict=True)),
-        "division is missing"),
+        "division is missing",
+    ),
     "by batches": (
         lambda losses, n: np.mean([a * b for a, b in zip(losses, n, strict=True)]),
-        "number of batches"),
+        "number of batches",
+    ),
     "sum": (lambda losses, n: sum(losses), "sum of the batches"),
     "last": (lambda losses, n: losses[-1], "last batch's"),
     "divided again": (
         lambda losses, n: sum(a / b for a, b in zip(losses, n, strict=True)),
-        "a second time"),
+        "a second time",
+    ),
 }
 
 
@@ -762,36 +904,62 @@ def links_by_loop(weights, threshold):
 RIGHT["links"] = [
     links_by_loop,
     lambda w, t: {(int(j), int(i)) for i, j in (w >= t).nonzero()},
-    lambda w, t: {(int(j), int(i)) for i, j in zip(*np.where(w.numpy() >= t),
-                                                  strict=True)},
+    lambda w, t: {
+        (int(j), int(i)) for i, j in zip(*np.where(w.numpy() >= t), strict=True)
+    },
 ]
 WRONG["links"] = {
     "rows first": (
-        lambda w, t: {(i, j) for i, row in enumerate(w) for j, x in enumerate(row)
-                      if x >= t}, "mirrored at the diagonal"),
+        lambda w, t: {
+            (i, j) for i, row in enumerate(w) for j, x in enumerate(row) if x >= t
+        },
+        "mirrored at the diagonal",
+    ),
     ">": (
-        lambda w, t: {(j, i) for i, row in enumerate(w) for j, x in enumerate(row)
-                      if x > t}, ">="),
+        lambda w, t: {
+            (j, i) for i, row in enumerate(w) for j, x in enumerate(row) if x > t
+        },
+        ">=",
+    ),
     "largest": (
-        lambda w, t: {(int(row.argmax()), i) for i, row in enumerate(w)}, "largest"),
+        lambda w, t: {(int(row.argmax()), i) for i, row in enumerate(w)},
+        "largest",
+    ),
     "largest if it reaches": (
-        lambda w, t: {(int(row.argmax()), i) for i, row in enumerate(w)
-                      if row.max() >= t}, "at most one link a row"),
+        lambda w, t: {
+            (int(row.argmax()), i) for i, row in enumerate(w) if row.max() >= t
+        },
+        "at most one link a row",
+    ),
     "below": (
-        lambda w, t: {(j, i) for i, row in enumerate(w) for j, x in enumerate(row)
-                      if x < t}, "turned round"),
+        lambda w, t: {
+            (j, i) for i, row in enumerate(w) for j, x in enumerate(row) if x < t
+        },
+        "turned round",
+    ),
     "from 1": (
-        lambda w, t: {(j + 1, i + 1) for i, row in enumerate(w)
-                      for j, x in enumerate(row) if x >= t}, "counted from 1"),
+        lambda w, t: {
+            (j + 1, i + 1)
+            for i, row in enumerate(w)
+            for j, x in enumerate(row)
+            if x >= t
+        },
+        "counted from 1",
+    ),
     "next target word": (
-        lambda w, t: {(j, i + 1) for i, row in enumerate(w)
-                      for j, x in enumerate(row) if x >= t}, "off by one in time"),
+        lambda w, t: {
+            (j, i + 1) for i, row in enumerate(w) for j, x in enumerate(row) if x >= t
+        },
+        "off by one in time",
+    ),
     "target word before": (
-        lambda w, t: {(j, i - 1) for i, row in enumerate(w)
-                      for j, x in enumerate(row) if x >= t}, "off by one in time"),
+        lambda w, t: {
+            (j, i - 1) for i, row in enumerate(w) for j, x in enumerate(row) if x >= t
+        },
+        "off by one in time",
+    ),
     "last row": (lambda w, t: links_by_loop(w[:-1], t), "last row is left out"),
-    "tensors": (
-        lambda w, t: {(j, i) for i, j in (w >= t).nonzero()}, "Not yet"),
+    "tensors": (lambda w, t: {(j, i) for i, j in (w >= t).nonzero()}, "Not yet"),
 }
 
 
@@ -804,8 +972,10 @@ def aer_by_counts(predicted, gold):
 
 
 def aer_of_sentences(predicted, gold):
-    rates = [1 - 2 * len(a & s) / (len(a) + len(s))
-             for a, s in zip(predicted, gold, strict=True)]
+    rates = [
+        1 - 2 * len(a & s) / (len(a) + len(s))
+        for a, s in zip(predicted, gold, strict=True)
+    ]
     return sum(rates) / len(rates)
 
 
@@ -820,25 +990,34 @@ def hits(predicted, gold):
 
 
 RIGHT["aer"] = [
-    aer_by_counts, lambda a, s: np.float64(aer_by_counts(a, s)),
+    aer_by_counts,
+    lambda a, s: np.float64(aer_by_counts(a, s)),
     lambda a, s: torch.tensor(aer_by_counts(a, s), dtype=torch.float64),
 ]
 WRONG["aer"] = {
     "mean of sentences": (aer_of_sentences, "sentences' error rates"),
     "precision": (
-        lambda a, s: 1 - hits(a, s) / sum(len(x) for x in a), "1 - precision"),
+        lambda a, s: 1 - hits(a, s) / sum(len(x) for x in a),
+        "1 - precision",
+    ),
     "recall": (lambda a, s: 1 - hits(a, s) / sum(len(x) for x in s), "1 - recall"),
     "not subtracted": (lambda a, s: 1 - aer_by_counts(a, s), "the share that is right"),
     "once": (
         lambda a, s: 1 - hits(a, s) / (sum(map(len, a)) + sum(map(len, s))),
-        "a perfect alignment must get 0"),
+        "a perfect alignment must get 0",
+    ),
     "union": (
-        lambda a, s: 1 - hits(a, s) / sum(
-            len(x | y) for x, y in zip(a, s, strict=True)), "union"),
+        lambda a, s: (
+            1 - hits(a, s) / sum(len(x | y) for x, y in zip(a, s, strict=True))
+        ),
+        "union",
+    ),
     "one bag": (aer_in_one_bag, "in one set"),
     "percent": (lambda a, s: 100 * aer_by_counts(a, s), "percent"),
     "count": (
-        lambda a, s: sum(len(x ^ y) for x, y in zip(a, s, strict=True)), "divide it"),
+        lambda a, s: sum(len(x ^ y) for x, y in zip(a, s, strict=True)),
+        "divide it",
+    ),
 }
 
 
@@ -859,73 +1038,101 @@ def push_by_loop(scores, place, sigma):
 
 
 def far_from(scores, place):
-    return (torch.arange(scores.shape[-1]) - place.view(-1, 1)).view(
-        len(place), 1, -1)
+    return (torch.arange(scores.shape[-1]) - place.view(-1, 1)).view(len(place), 1, -1)
 
 
 RIGHT["push"] = [
-    push_by_broadcast, push_by_loop,
-    lambda x, p, sigma: x.double() + torch.exp(
-        -far_from(x, p).double() ** 2 / (2 * sigma**2)).log(),
+    push_by_broadcast,
+    push_by_loop,
+    lambda x, p, sigma: (
+        x.double() + torch.exp(-(far_from(x, p).double() ** 2) / (2 * sigma**2)).log()
+    ),
 ]
 WRONG["push"] = {
     "added": (lambda x, p, s: x + far_from(x, p) ** 2 / (2 * s**2), "sign is turned"),
     "no 2": (lambda x, p, s: x - (far_from(x, p) / s) ** 2, "the 2 in the denominator"),
     "sigma not squared": (
-        lambda x, p, s: x - far_from(x, p) ** 2 / (2 * s), "sigma isn't squared"),
+        lambda x, p, s: x - far_from(x, p) ** 2 / (2 * s),
+        "sigma isn't squared",
+    ),
     "no brackets": (lambda x, p, s: x - far_from(x, p) ** 2 / 2 * s**2, "brackets"),
     "absolute": (
-        lambda x, p, s: x - far_from(x, p).abs() / (2 * s**2), "isn't squared"),
+        lambda x, p, s: x - far_from(x, p).abs() / (2 * s**2),
+        "isn't squared",
+    ),
     "2 squared": (
-        lambda x, p, s: x - (far_from(x, p) / (2 * s)) ** 2, "the 2 is squared"),
+        lambda x, p, s: x - (far_from(x, p) / (2 * s)) ** 2,
+        "the 2 is squared",
+    ),
     "from 1": (
-        lambda x, p, s: x - (far_from(x, p) + 1) ** 2 / (2 * s**2), "counted from 1"),
+        lambda x, p, s: x - (far_from(x, p) + 1) ** 2 / (2 * s**2),
+        "counted from 1",
+    ),
     "hard": (
         lambda x, p, s: x.masked_fill(far_from(x, p).abs() > s, -torch.inf),
-        "hard window"),
+        "hard window",
+    ),
     "factor": (
-        lambda x, p, s: x * torch.exp(-far_from(x, p) ** 2 / (2 * s**2)), "multiplied"),
+        lambda x, p, s: x * torch.exp(-(far_from(x, p) ** 2) / (2 * s**2)),
+        "multiplied",
+    ),
     "first place": (
         lambda x, p, s: x - (torch.arange(x.shape[-1]) - p[0]) ** 2 / (2 * s**2),
-        "first sentence's place"),
+        "first sentence's place",
+    ),
     "softmax": (lambda x, p, s: push_by_loop(x, p, s).softmax(-1), "these are weights"),
     "weights without scores": (
-        lambda x, p, s: -far_from(x, p) ** 2 / (2 * s**2),
-          "scores themselves are gone"),
+        lambda x, p, s: -(far_from(x, p) ** 2) / (2 * s**2),
+        "scores themselves are gone",
+    ),
     "detached": (
-        lambda x, p, s: push_by_broadcast(x, p.detach(), s), "the gradient of place"),
+        lambda x, p, s: push_by_broadcast(x, p.detach(), s),
+        "the gradient of place",
+    ),
 }
 
 RIGHT["near"] = [
     lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() <= reach,
-    lambda p, reach, S: torch.tensor([[abs(j - x) <= reach for j in range(S)]
-                                      for x in p.tolist()]),
-    lambda p, reach, S: (torch.arange(S) >= p[:, None] - reach)
-    & (torch.arange(S) <= p[:, None] + reach),
+    lambda p, reach, S: torch.tensor(
+        [[abs(j - x) <= reach for j in range(S)] for x in p.tolist()]
+    ),
+    lambda p, reach, S: (
+        (torch.arange(S) >= p[:, None] - reach)
+        & (torch.arange(S) <= p[:, None] + reach)
+    ),
 ]
 WRONG["near"] = {
     "no abs": (
         lambda p, reach, S: torch.arange(S) - p[:, None] <= reach,
-          "only the right side"),
+        "only the right side",
+    ),
     "no abs, other side": (
         lambda p, reach, S: p[:, None] - torch.arange(S) <= reach,
-          "only the left side"),
-    "<": (
-        lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() < reach, "too few"),
+        "only the left side",
+    ),
+    "<": (lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() < reach, "too few"),
     "turned round": (
         lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() > reach,
-        "turned round"),
+        "turned round",
+    ),
     "forwards only": (
-        lambda p, reach, S: (torch.arange(S) >= p[:, None])
-        & (torch.arange(S) <= p[:, None] + reach), "before the place are missing"),
+        lambda p, reach, S: (
+            (torch.arange(S) >= p[:, None]) & (torch.arange(S) <= p[:, None] + reach)
+        ),
+        "before the place are missing",
+    ),
     "half": (
         lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() <= reach / 2,
-        "half as wide"),
+        "half as wide",
+    ),
     "first place": (
-        lambda p, reach, S: ((torch.arange(S) - p[0]).abs() <= reach).repeat(
-            len(p), 1), "first sentence's place"),
+        lambda p, reach, S: ((torch.arange(S) - p[0]).abs() <= reach).repeat(len(p), 1),
+        "first sentence's place",
+    ),
     "transposed": (
-        lambda p, reach, S: (torch.arange(S)[:, None] - p).abs() <= reach, "exchanged"),
+        lambda p, reach, S: (torch.arange(S)[:, None] - p).abs() <= reach,
+        "exchanged",
+    ),
 }
 
 
@@ -947,10 +1154,10 @@ class Concat(Attention):
 
 class SplitConcat(Concat):
     def project_keys(self, keys):
-        return keys @ self.W.weight[:, self.query_size:].T
+        return keys @ self.W.weight[:, self.query_size :].T
 
     def score(self, queries, projected_keys):
-        q = queries @ self.W.weight[:, :self.query_size].T
+        q = queries @ self.W.weight[:, : self.query_size].T
         return self.w_v(torch.tanh(q[:, :, None] + projected_keys[:, None]))[..., 0]
 
 
@@ -1019,17 +1226,26 @@ WRONG["scaled_dot"] = {
     "multiplied": (lambda q, k: q @ k.mT * math.sqrt(q.shape[-1]), "multiplied by"),
     "by the keys": (lambda q, k: q @ k.mT / math.sqrt(k.shape[1]), "number of keys"),
     "weights": (
-        lambda q, k: F.softmax(q @ k.mT / math.sqrt(k.shape[-1]), -1), "are weights"),
+        lambda q, k: F.softmax(q @ k.mT / math.sqrt(k.shape[-1]), -1),
+        "are weights",
+    ),
     "after the softmax": (
         lambda q, k: F.softmax(q @ k.mT, -1) / math.sqrt(k.shape[-1]),
-          "after the softmax"),
+        "after the softmax",
+    ),
     "cosine": (
-        lambda q, k: F.cosine_similarity(q[:, :, None], k[:, None], dim=-1), "cosine"),
+        lambda q, k: F.cosine_similarity(q[:, :, None], k[:, None], dim=-1),
+        "cosine",
+    ),
     "exchanged": (lambda q, k: k @ q.mT / math.sqrt(k.shape[-1]), "exchanged"),
     "not transposed": (
-        lambda q, k: torch.matmul(q, k) / math.sqrt(q.shape[-1]), "aren't transposed"),
+        lambda q, k: torch.matmul(q, k) / math.sqrt(q.shape[-1]),
+        "aren't transposed",
+    ),
     "detached": (
-        lambda q, k: q @ k.data.mT / math.sqrt(k.shape[-1]), "the gradient of keys"),
+        lambda q, k: q @ k.data.mT / math.sqrt(k.shape[-1]),
+        "the gradient of keys",
+    ),
 }
 
 
@@ -1066,30 +1282,33 @@ WRONG["reset_after"] = {
     "transposed": (unit(lambda self, r, s: r * (s @ self.U.weight)), "wrong side"),
     "r through U": (unit(lambda self, r, s: self.U(r) * s), "r goes through U"),
     "tanh twice": (
-        unit(lambda self, r, s: torch.tanh(r * self.U(s))), "tanh is applied twice"),
-    "detached": (
-        unit(lambda self, r, s: r * self.U(s.detach())), "the gradient of s"),
+        unit(lambda self, r, s: torch.tanh(r * self.U(s))),
+        "tanh is applied twice",
+    ),
+    "detached": (unit(lambda self, r, s: r * self.U(s.detach())), "the gradient of s"),
 }
 
 RIGHT["first_state"] = [
     lambda o, n: o[:, 0].chunk(2, dim=-1)[1],
-    lambda o, n: o[:, 0, o.shape[-1] // 2:],
-    lambda o, n: torch.stack([row[0, len(row[0]) // 2:] for row in o]).double(),
+    lambda o, n: o[:, 0, o.shape[-1] // 2 :],
+    lambda o, n: torch.stack([row[0, len(row[0]) // 2 :] for row in o]).double(),
 ]
 WRONG["first_state"] = {
-    "last position": (lambda o, n: o[:, -1, o.shape[2] // 2:], "stands padding"),
+    "last position": (lambda o, n: o[:, -1, o.shape[2] // 2 :], "stands padding"),
     "last word": (
-        lambda o, n: o[torch.arange(len(o)), n - 1, o.shape[2] // 2:],
-          "at the last word"),
-    "forward half": (lambda o, n: o[:, 0, :o.shape[2] // 2], "the forward half"),
+        lambda o, n: o[torch.arange(len(o)), n - 1, o.shape[2] // 2 :],
+        "at the last word",
+    ),
+    "forward half": (lambda o, n: o[:, 0, : o.shape[2] // 2], "the forward half"),
     "forward, last word": (
         lambda o, n: o[torch.arange(len(o)), n - 1].chunk(2, -1)[0],
-        "forward network's last"),
+        "forward network's last",
+    ),
     "both halves": (lambda o, n: o[:, 0], "both halves"),
-    "first sentence": (lambda o, n: o[0, :, o.shape[2] // 2:], "axis 0 is the batch"),
+    "first sentence": (lambda o, n: o[0, :, o.shape[2] // 2 :], "axis 0 is the batch"),
     "every second": (lambda o, n: o[:, 0, 1::2], "every second"),
-    "second word": (lambda o, n: o[:, 1, o.shape[2] // 2:], "second word"),
-    "detached": (lambda o, n: o[:, 0, o.shape[2] // 2:].detach(), "no gradient"),
+    "second word": (lambda o, n: o[:, 1, o.shape[2] // 2 :], "second word"),
+    "detached": (lambda o, n: o[:, 0, o.shape[2] // 2 :].detach(), "no gradient"),
 }
 
 
@@ -1100,8 +1319,10 @@ def best_by_loop(log_probs, lengths, alpha):
 
 def best(score):
     def rank(log_probs, lengths, alpha):
-        return max(range(len(lengths)),
-                   key=lambda i: score(log_probs[i], lengths[i], alpha))
+        return max(
+            range(len(lengths)), key=lambda i: score(log_probs[i], lengths[i], alpha)
+        )
+
     return rank
 
 
@@ -1120,7 +1341,8 @@ WRONG["best_hypothesis"] = {
     "exp": (best(lambda p, n, a: math.exp(p) / n**a), "take no exp"),
     "score": (
         lambda p, n, a: max(x / y**a for x, y in zip(p, n, strict=True)),
-        "the best score"),
+        "the best score",
+    ),
 }
 
 
@@ -1136,70 +1358,108 @@ def smoothed_by_target(scores, words, share):
 
 def smoothed(mix):
     """Mixes the right words' losses with those of all words (B, V)."""
+
     def loss(scores, words, share):
         losses = scores.logsumexp(1, keepdim=True) - scores
         return mix(losses[range(len(words)), words], losses, share).mean()
+
     return loss
 
 
 RIGHT["smoothed_loss"] = [
     smoothed_by_target,
-    lambda scores, words, share: F.cross_entropy(
-        scores, words, label_smoothing=share),
+    lambda scores, words, share: F.cross_entropy(scores, words, label_smoothing=share),
     smoothed(lambda right, losses, e: (1 - e) * right + e * losses.mean(1)),
 ]
 WRONG["smoothed_loss"] = {
     "no smoothing": (lambda s, w, e: F.cross_entropy(s, w), "the share isn't used"),
     "other words": (
-        smoothed(lambda right, losses, e: (1 - e) * right + e * (
-            losses.sum(1) - right) / (losses.shape[1] - 1)), "other words alone"),
+        smoothed(
+            lambda right, losses, e: (
+                (1 - e) * right + e * (losses.sum(1) - right) / (losses.shape[1] - 1)
+            )
+        ),
+        "other words alone",
+    ),
     "sum below 1": (
-        smoothed(lambda right, losses, e: (1 - e) * right + e * (
-            losses.sum(1) - right) / losses.shape[1]), "less than 1"),
+        smoothed(
+            lambda right, losses, e: (
+                (1 - e) * right + e * (losses.sum(1) - right) / losses.shape[1]
+            )
+        ),
+        "less than 1",
+    ),
     "whole share": (
         smoothed(lambda right, losses, e: (1 - e) * right + e * losses.sum(1)),
-        "divided among V"),
+        "divided among V",
+    ),
     "too much": (
         smoothed(lambda right, losses, e: right + e * losses.mean(1)),
-        "come from the right one"),
+        "come from the right one",
+    ),
     "turned round": (
         smoothed(lambda right, losses, e: e * right + (1 - e) * losses.mean(1)),
-        "turned round"),
+        "turned round",
+    ),
     "right alone": (
-        smoothed(lambda right, losses, e: (1 - e) * right), "holds the model back"),
+        smoothed(lambda right, losses, e: (1 - e) * right),
+        "holds the model back",
+    ),
     "mean over all": (
-        smoothed(lambda right, losses, e: (
-            (1 - e) * right + e * losses.mean(1)) / losses.shape[1]),
-        "divided by V as well"),
+        smoothed(
+            lambda right, losses, e: (
+                ((1 - e) * right + e * losses.mean(1)) / losses.shape[1]
+            )
+        ),
+        "divided by V as well",
+    ),
     "summed": (
         lambda s, w, e: F.cross_entropy(s, w, label_smoothing=e, reduction="sum"),
-        "sum over the rows"),
+        "sum over the rows",
+    ),
     "sign": (lambda s, w, e: -smoothed_by_target(s, w, e), "sign is missing"),
     "softmax twice": (
-        lambda s, w, e: F.cross_entropy(s.softmax(1), w, label_smoothing=e), "twice"),
+        lambda s, w, e: F.cross_entropy(s.softmax(1), w, label_smoothing=e),
+        "twice",
+    ),
     "scores": (
         lambda s, w, e: -((1 - e) * s[range(len(w)), w] + e * s.mean(1)).mean(),
-        "log_softmax is missing"),
+        "log_softmax is missing",
+    ),
     "probabilities": (
-        lambda s, w, e: -((1 - e) * s.softmax(1)[range(len(w)), w]
-                          + e * s.softmax(1).mean(1)).mean(),
-        "the logarithm is missing"),
+        lambda s, w, e: (
+            -(
+                (1 - e) * s.softmax(1)[range(len(w)), w] + e * s.softmax(1).mean(1)
+            ).mean()
+        ),
+        "the logarithm is missing",
+    ),
     "over the rows": (
-        lambda s, w, e: -((1 - e) * s.log_softmax(0)[range(len(w)), w]
-                          + e * s.log_softmax(0).mean(1)).mean(),
-        "over the rows"),
+        lambda s, w, e: (
+            -(
+                (1 - e) * s.log_softmax(0)[range(len(w)), w]
+                + e * s.log_softmax(0).mean(1)
+            ).mean()
+        ),
+        "over the rows",
+    ),
     "model smoothed": (
-        lambda s, w, e: -((1 - e) * s.softmax(1)[range(len(w)), w]
-                          + e / s.shape[1]).log().mean(),
-        "Smooth the target"),
+        lambda s, w, e: (
+            -((1 - e) * s.softmax(1)[range(len(w)), w] + e / s.shape[1]).log().mean()
+        ),
+        "Smooth the target",
+    ),
 }
 
 
 def cut_from_left(word, pieces):
     best = {0: (1.0, ())}
     for end in range(1, len(word) + 1):
-        ways = [(best[k][0] * pieces[word[k:end]], best[k][1] + (word[k:end],))
-                for k in best if word[k:end] in pieces]
+        ways = [
+            (best[k][0] * pieces[word[k:end]], best[k][1] + (word[k:end],))
+            for k in best
+            if word[k:end] in pieces
+        ]
         if ways:
             best[end] = max(ways)
     return list(best[len(word)][1])
@@ -1210,11 +1470,14 @@ def cut_by_memory(word, pieces):
     def best(start):
         if start == len(word):
             return 0.0, []
-        ways = [(best(end)[0] + math.log(pieces[word[start:end]]), end)
-                for end in range(start + 1, len(word) + 1)
-                if word[start:end] in pieces]
+        ways = [
+            (best(end)[0] + math.log(pieces[word[start:end]]), end)
+            for end in range(start + 1, len(word) + 1)
+            if word[start:end] in pieces
+        ]
         score, end = max(ways, default=(-math.inf, len(word)))
         return score, [word[start:end], *best(end)[1]]
+
     return best(0)[1]
 
 
@@ -1226,6 +1489,7 @@ def cut_all_ways(word, pieces):
             if rest[:end] in pieces:
                 for p, cut in ways(rest[end:]):
                     yield p * pieces[rest[:end]], [rest[:end], *cut]
+
     return max(ways(word))[1]
 
 
@@ -1233,15 +1497,18 @@ def cut_next(key):
     def cut(word, pieces):
         found = []
         while word:
-            piece = max((p for p in pieces if word.startswith(p)),
-                        key=lambda p: key(p, pieces))
-            found, word = [*found, piece], word[len(piece):]
+            piece = max(
+                (p for p in pieces if word.startswith(p)), key=lambda p: key(p, pieces)
+            )
+            found, word = [*found, piece], word[len(piece) :]
         return found
+
     return cut
 
 
 def cut_by(value):
     """The cut with the largest value, of a tuple of pieces."""
+
     def cut(word, pieces):
         best = {0: ()}
         for end in range(1, len(word) + 1):
@@ -1249,6 +1516,7 @@ def cut_by(value):
             if ways:
                 best[end] = max(ways, key=lambda way: value(way, pieces))
         return list(best[len(word)])
+
     return cut
 
 
@@ -1259,9 +1527,13 @@ WRONG["best_cut"] = {
     "shortest": (cut_next(lambda p, _: -len(p)), "shortest"),
     "most probable next": (cut_next(lambda p, pieces: pieces[p]), "looking ahead"),
     "sum": (
-        cut_by(lambda way, pieces: sum(map(pieces.get, way))), "They are multiplied"),
+        cut_by(lambda way, pieces: sum(map(pieces.get, way))),
+        "They are multiplied",
+    ),
     "least": (
-        cut_by(lambda way, pieces: -math.prod(map(pieces.get, way))), "least probable"),
+        cut_by(lambda way, pieces: -math.prod(map(pieces.get, way))),
+        "least probable",
+    ),
     "fewest": (cut_by(lambda way, _: -len(way)), "fewest"),
     "most": (cut_by(lambda way, _: len(way)), "most pieces"),
     "reversed": (lambda w, p: [*reversed(cut_from_left(w, p))], "reverse order"),
@@ -1270,16 +1542,18 @@ WRONG["best_cut"] = {
     "text": (lambda w, p: " ".join(cut_from_left(w, p)), "one text"),
     "probability": (
         lambda w, p: math.prod(p[piece] for piece in cut_from_left(w, p)),
-        "The way itself"),
+        "The way itself",
+    ),
     "whole words": (
-        lambda w, p: [w] if w in p else cut_from_left(w, p), "where it is a piece"),
+        lambda w, p: [w] if w in p else cut_from_left(w, p),
+        "where it is a piece",
+    ),
 }
 
 RIGHT["perplexity_a_word"] = [
     lambda nats, pieces, words: (nats.sum() / words.sum()).exp(),
     lambda nats, pieces, words: math.e ** (sum(nats) / sum(words)),
-    lambda nats, pieces, words: (
-        (nats / words) @ (words / words.sum())).exp(),
+    lambda nats, pieces, words: ((nats / words) @ (words / words.sum())).exp(),
 ]
 WRONG["perplexity_a_word"] = {
     "a piece": (lambda n, p, w: (n.sum() / p.sum()).exp(), "perplexity a piece"),
@@ -1292,9 +1566,13 @@ WRONG["perplexity_a_word"] = {
     "sign": (lambda n, p, w: 1 / (n.sum() / w.sum()).exp(), "below 1"),
     "sentence": (lambda n, p, w: n.mean().exp(), "of a sentence"),
     "times": (
-        lambda n, p, w: (n.sum() / p.sum()).exp() * p.sum() / w.sum(), "comes after"),
+        lambda n, p, w: (n.sum() / p.sum()).exp() * p.sum() / w.sum(),
+        "comes after",
+    ),
     "eos again": (
-        lambda n, p, w: (n.sum() / (w + 1).sum()).exp(), "count <eos> already"),
+        lambda n, p, w: (n.sum() / (w + 1).sum()).exp(),
+        "count <eos> already",
+    ),
 }
 
 
@@ -1346,22 +1624,25 @@ def facts_before(thing, events):
     found = facts_by_loop(thing, events)
     held = max([i for i, e in enumerate(events) if e.what == thing], default=0)
     holder = events[held].to or events[held].who
-    before = [i for i in range(held)
-              if events[i].who == holder and events[i].verb in GOING]
+    before = [
+        i for i in range(held) if events[i].who == holder and events[i].verb in GOING
+    ]
     return (held, before[-1]) if found and before else None
 
 
 def facts_without_none(thing, events):
     held = [i for i, e in enumerate(events) if e.what == thing][-1]
     who = events[held].to or events[held].who
-    return held, [i for i, e in enumerate(events)
-                  if e.who == who and e.verb in GOING][-1]
+    return held, [i for i, e in enumerate(events) if e.who == who and e.verb in GOING][
+        -1
+    ]
 
 
 def with_facts(change):
     def function(thing, events):
         found = facts_by_loop(thing, events)
         return change(events, found) if found else None
+
     return function
 
 
@@ -1370,13 +1651,17 @@ WRONG["two_facts"] = {
     "first events": (lambda t, e: facts(t, e, first=True), "the last one counts"),
     "sender": (lambda t, e: facts(t, e, giver=True), "no longer has it"),
     "any verb": (
-        lambda t, e: facts(t, e, verbs=(*GOING, "takes", "sends")), "look at the verb"),
+        lambda t, e: facts(t, e, verbs=(*GOING, "takes", "sends")),
+        "look at the verb",
+    ),
     "anyone": (lambda t, e: facts(t, e, anyone=True), "that anybody goes to"),
     "before only": (facts_before, "may go on with it"),
     "exchanged": (with_facts(lambda e, found: found[::-1]), "exchanged"),
     "from 1": (with_facts(lambda e, f: (f[0] + 1, f[1] + 1)), "counted from 1"),
     "words": (
-        with_facts(lambda e, f: (e[f[1]].who, e[f[1]].what)), "these are the words"),
+        with_facts(lambda e, f: (e[f[1]].who, e[f[1]].what)),
+        "these are the words",
+    ),
     "the second": (with_facts(lambda e, f: f[1]), "second event alone"),
     "raises": (facts_without_none, "return None there"),
 }
@@ -1407,6 +1692,7 @@ def share_of_steps(test, moving=lambda step: step != 0):
         steps = [b - a for a, b in zip(places, places[1:], strict=False)]
         steps = [step for step in steps if moving(step)]
         return sum(map(test, steps)) / len(steps) if steps else 0.0
+
     return function
 
 
@@ -1425,16 +1711,20 @@ def moves_nan(weights):
 
 
 RIGHT["forward_moves"] = [
-    moves_by_loop, moves_by_diff, share_of_steps(lambda step: step > 0)]
+    moves_by_loop,
+    moves_by_diff,
+    share_of_steps(lambda step: step > 0),
+]
 WRONG["forward_moves"] = {
     "standing is forward": (forward_share, "never moves looks monotone"),
     "standing below the line": (
-        share_of_steps(lambda step: step > 0, lambda step: True), "below the line"),
+        share_of_steps(lambda step: step > 0, lambda step: True),
+        "below the line",
+    ),
     "backward": (share_of_steps(lambda step: step < 0), "the moves backward"),
     "by one": (share_of_steps(lambda step: step == 1), "to the next word"),
     "columns": (moves_of_columns, "went through the columns"),
-    "a number": (
-        lambda w: int((w.argmax(1).diff() > 0).sum()), "the number of moves"),
+    "a number": (lambda w: int((w.argmax(1).diff() > 0).sum()), "the number of moves"),
     "by words": (lambda w: (w.argmax(1).diff() > 0).sum() / len(w), "T - 1 steps"),
     "percent": (lambda w: 100 * moves_by_loop(w), "in percent"),
     "no guard": (moves_unguarded, "divides by 0"),
@@ -1463,6 +1753,7 @@ def f_measure(common):
     def function(hypothesis, reference):
         number = common(hypothesis, reference)
         return 2 * number / (len(hypothesis) + len(reference))
+
     return function
 
 
@@ -1486,19 +1777,23 @@ RIGHT["rouge_1"] = [rouge_by_counter, rouge_by_removal, f_measure(in_common)]
 WRONG["rouge_1"] = {
     "sets above": (f_measure(lambda h, r: len({*h} & {*r})), "a set forgets"),
     "sets": (
-        lambda h, r: 2 * len({*h} & {*r}) / (len({*h}) + len({*r})), "these are sets"),
+        lambda h, r: 2 * len({*h} & {*r}) / (len({*h}) + len({*r})),
+        "these are sets",
+    ),
     "Jaccard": (lambda h, r: len({*h} & {*r}) / len({*h, *r}), "their union"),
     "no clipping": (rouge_unclipped, "take each of its words once"),
     "precision": (lambda h, r: in_common(h, r) / (len(h) or 1), "precision alone"),
     "recall": (lambda h, r: in_common(h, r) / len(r), "recall alone"),
     "plain mean": (
         lambda h, r: in_common(h, r) * (1 / (len(h) or 1) + 1 / len(r)) / 2,
-        "harmonic"),
-    "no 2": (
-        lambda h, r: in_common(h, r) / (len(h) + len(r)), "is missing"),
+        "harmonic",
+    ),
+    "no 2": (lambda h, r: in_common(h, r) / (len(h) + len(r)), "is missing"),
     "percent": (lambda h, r: 100 * rouge_by_counter(h, r), "in percent"),
     "same place": (
-        f_measure(lambda h, r: sum(map(str.__eq__, h, r))), "at the same place"),
+        f_measure(lambda h, r: sum(map(str.__eq__, h, r))),
+        "at the same place",
+    ),
     "no guard": (rouge_unguarded, "no word is in common"),
 }
 
@@ -1516,29 +1811,40 @@ def split_by_chunks(x, N):
 
 
 RIGHT["split_heads"] = [
-    split_by_view, split_by_chunks,
-    lambda x, N: torch.stack(x.double().tensor_split(N, dim=2), 1).flatten(0, 1)]
+    split_by_view,
+    split_by_chunks,
+    lambda x, N: torch.stack(x.double().tensor_split(N, dim=2), 1).flatten(0, 1),
+]
 WRONG["split_heads"] = {
     "view alone": (
-        lambda x, N: x.view(len(x) * N, x.shape[1], -1), "the numbers stand elsewhere"),
+        lambda x, N: x.view(len(x) * N, x.shape[1], -1),
+        "the numbers stand elsewhere",
+    ),
     "view alone, in two": (
         lambda x, N: x.reshape(len(x), N, x.shape[1], -1).flatten(0, 1),
-        "the numbers stand elsewhere"),
+        "the numbers stand elsewhere",
+    ),
     "transposed, then view": (
         lambda x, N: x.mT.contiguous().view(len(x) * N, x.shape[1], -1),
-        "an axis of their own"),
+        "an axis of their own",
+    ),
     "N last": (
         lambda x, N: x.view(*x.shape[:2], -1, N).permute(0, 3, 1, 2).flatten(0, 1),
-        "every N-th unit"),
+        "every N-th unit",
+    ),
     "heads first": (
         lambda x, N: torch.stack(x.chunk(N, -1)).flatten(0, 1),
-        "must stand together"),
+        "must stand together",
+    ),
     "not flat": (
-        lambda x, N: x.view(*x.shape[:2], N, -1).permute(0, 2, 1, 3), "should be rows"),
-    "not moved": (
-        lambda x, N: x.view(len(x) * x.shape[1], N, -1), "move the heads"),
+        lambda x, N: x.view(*x.shape[:2], N, -1).permute(0, 2, 1, 3),
+        "should be rows",
+    ),
+    "not moved": (lambda x, N: x.view(len(x) * x.shape[1], N, -1), "move the heads"),
     "units before words": (
-        lambda x, N: split_by_view(x, N).mT, "words and units are exchanged in every"),
+        lambda x, N: split_by_view(x, N).mT,
+        "words and units are exchanged in every",
+    ),
     "not shared out": (lambda x, N: x.repeat_interleave(N, 0), "share them out"),
 }
 
@@ -1546,9 +1852,9 @@ WRONG["split_heads"] = {
 def causal_by_loops(queries, keys, values):
     contexts = torch.zeros_like(values)
     for t in range(queries.shape[1]):
-        scores = torch.einsum("bh,bjh->bj", queries[:, t], keys[:, :t + 1])
+        scores = torch.einsum("bh,bjh->bj", queries[:, t], keys[:, : t + 1])
         weights = F.softmax(scores / queries.shape[2] ** 0.5, dim=1)
-        contexts[:, t] = torch.einsum("bj,bjd->bd", weights, values[:, :t + 1])
+        contexts[:, t] = torch.einsum("bj,bjd->bd", weights, values[:, : t + 1])
     return contexts
 
 
@@ -1576,38 +1882,56 @@ def masked_late_renormalised(q, k, v):
 
 
 RIGHT["causal_attention"] = [
-    causal_by_mask, causal_by_loops,
-    lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)]
+    causal_by_mask,
+    causal_by_loops,
+    lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+]
 WRONG["causal_attention"] = {
     "mask after": (masked_late, "by what did the softmax divide"),
     "mask after, renormalised": (masked_late_renormalised, "leaks in"),
     "no mask": (F.scaled_dot_product_attention, "no mask"),
     "zeros": (lambda q, k, v: causal_by_mask(q, k, v, hidden=0), "exp(0) is 1"),
     "times the mask": (
-        lambda q, k, v: (causal_scores(q, k) * past(q)).softmax(-1) @ v, "exp(0) is 1"),
+        lambda q, k, v: (causal_scores(q, k) * past(q)).softmax(-1) @ v,
+        "exp(0) is 1",
+    ),
     "upper": (
-        lambda q, k, v: causal_scores(q, k).masked_fill(
-            past(q, -1) == 1, float("-inf")).softmax(-1) @ v, "turned round"),
-    "not itself": (
-        lambda q, k, v: causal_by_mask(q, k, v, -1), "not even itself"),
+        lambda q, k, v: (
+            causal_scores(q, k).masked_fill(past(q, -1) == 1, float("-inf")).softmax(-1)
+            @ v
+        ),
+        "turned round",
+    ),
+    "not itself": (lambda q, k, v: causal_by_mask(q, k, v, -1), "not even itself"),
     "not itself, -1e9": (
-        lambda q, k, v: causal_by_mask(q, k, v, -1, hidden=-1e9), "not even itself"),
+        lambda q, k, v: causal_by_mask(q, k, v, -1, hidden=-1e9),
+        "not even itself",
+    ),
     "one too far": (lambda q, k, v: causal_by_mask(q, k, v, 1), "the next one"),
     "added": (
-        lambda q, k, v: (causal_scores(q, k) + past(q)).softmax(-1) @ v, "were added"),
-    "not scaled": (
-        lambda q, k, v: causal_by_mask(q, k, v, scale=1), "not scaled"),
+        lambda q, k, v: (causal_scores(q, k) + past(q)).softmax(-1) @ v,
+        "were added",
+    ),
+    "not scaled": (lambda q, k, v: causal_by_mask(q, k, v, scale=1), "not scaled"),
     "too small": (
-        lambda q, k, v: causal_by_mask(q, k, v, scale=q.shape[2]), "divided by H"),
-    "wrong axis": (
-        lambda q, k, v: causal_by_mask(q, k, v, dim=1), "over the queries"),
+        lambda q, k, v: causal_by_mask(q, k, v, scale=q.shape[2]),
+        "divided by H",
+    ),
+    "wrong axis": (lambda q, k, v: causal_by_mask(q, k, v, dim=1), "over the queries"),
     "exchanged": (
-        lambda q, k, v: causal_by_mask(k, q, v), "queries and keys are exchanged"),
+        lambda q, k, v: causal_by_mask(k, q, v),
+        "queries and keys are exchanged",
+    ),
     "weights": (
-        lambda q, k, v: causal_scores(q, k).masked_fill(
-            past(q) == 0, -torch.inf).softmax(-1), "these are the weights"),
+        lambda q, k, v: (
+            causal_scores(q, k).masked_fill(past(q) == 0, -torch.inf).softmax(-1)
+        ),
+        "these are the weights",
+    ),
     "values cut off": (
-        lambda q, k, v: causal_by_mask(q, k, v.detach()), "the gradient of values"),
+        lambda q, k, v: causal_by_mask(q, k, v.detach()),
+        "the gradient of values",
+    ),
 }
 
 
@@ -1619,18 +1943,23 @@ def mean_by_loop(gradients, words):
 
 
 RIGHT["mean_over_words"] = [
-    mean_by_loop, lambda g, w: (w / w.sum()) @ g,
-    lambda g, w: torch.einsum("p,pn->n", w.double(), g.double()) / w.sum()]
+    mean_by_loop,
+    lambda g, w: (w / w.sum()) @ g,
+    lambda g, w: torch.einsum("p,pn->n", w.double(), g.double()) / w.sum(),
+]
 WRONG["mean_over_words"] = {
     "mean of means": (lambda g, w: g.mean(0), "mean of means"),
     "sum": (lambda g, w: g.sum(dim=0), "sum of the means"),
     "sum over words": (lambda g, w: (g * w[:, None]).sum(0), "sum over all words"),
     "mean, weighed": (
-        lambda g, w: (g * w[:, None]).mean(0), "number of processes. The number"),
+        lambda g, w: (g * w[:, None]).mean(0),
+        "number of processes. The number",
+    ),
     "divided twice": (
-        lambda g, w: (g * w[:, None] / w.sum()).mean(0), "once too often"),
-    "ShareOfLoss": (
-        lambda g, w: (w / w.float().mean()) @ g, "ShareOfLoss does it"),
+        lambda g, w: (g * w[:, None] / w.sum()).mean(0),
+        "once too often",
+    ),
+    "ShareOfLoss": (lambda g, w: (w / w.float().mean()) @ g, "ShareOfLoss does it"),
     "divided": (lambda g, w: (g / w[:, None]).sum(0), "a mean already"),
     "not multiplied": (lambda g, w: g.sum(0) / w.sum(), "as if they were sums"),
     "softmax": (lambda g, w: w.float().softmax(0) @ g, "softmax is no share"),
@@ -1643,7 +1972,7 @@ WRONG["mean_over_words"] = {
 
 
 def mean_of_words(outputs, lens):
-    return torch.stack([outputs[b, :lens[b]].mean(0) for b in range(len(outputs))])
+    return torch.stack([outputs[b, : lens[b]].mean(0) for b in range(len(outputs))])
 
 
 def step_forgets(x, hidden_state, last_context, attend, rnn):
@@ -1680,33 +2009,40 @@ def scaled_late(q, k, v):
 
 SECOND_ROUND = {
     "most_attended": {
-        "a "
-        "set": (lambda w, s: {s[int(row.argmax())] for row in w},
-          "a list is asked for"),
+        "a set": (
+            lambda w, s: {s[int(row.argmax())] for row in w},
+            "a list is asked for",
+        ),
     },
     "shift": {
         "tensors": (
             lambda ids: (torch.tensor([1] + ids), torch.tensor(ids + [2])),
-            "a list is asked for"),
+            "a list is asked for",
+        ),
     },
     "last_states": {
         "sum": (lambda o, n: o.sum(dim=1), "the sum over all"),
         "mean of the words": (mean_of_words, "mean over the words"),
         "axis kept": (
             lambda o, n: o[torch.arange(len(o)), n - 1][:, None],
-              "an axis of length 1"),
+            "an axis of length 1",
+        ),
     },
     "additive_scores": {
         "softmax over queries": (
             lambda q, k, W, U, v: F.softmax(scores_by_einsum(q, k, W, U, v), dim=1),
-            "these are weights"),
+            "these are weights",
+        ),
         "v without a sum": (
-            lambda q, k, W, U, v: torch.tanh(
-                (q @ W.T)[:, :, None] + (k @ U.T)[:, None]) * v,
-            "a sum over it is missing"),
+            lambda q, k, W, U, v: (
+                torch.tanh((q @ W.T)[:, :, None] + (k @ U.T)[:, None]) * v
+            ),
+            "a sum over it is missing",
+        ),
         "scaled": (
             lambda q, k, W, U, v: scores_by_einsum(q, k, W, U, v) / len(v) ** 0.5,
-            "scaled by a square root"),
+            "scaled by a square root",
+        ),
     },
     "attention_weights": {
         "scaled": (lambda s: F.softmax(s / s.shape[-1] ** 0.5, -1), "scaled first"),
@@ -1714,12 +2050,16 @@ SECOND_ROUND = {
     "masked_softmax": {
         "-100": (
             lambda X, n: F.softmax(X.masked_fill(~mask_of(X, n), -100.0), -1),
-            "without a real position"),
+            "without a real position",
+        ),
         "cut to the longest": (
-            lambda X, n: F.softmax(X[..., :int(n.max())], -1), "axis 2 has size 4"),
+            lambda X, n: F.softmax(X[..., : int(n.max())], -1),
+            "axis 2 has size 4",
+        ),
         "log of the mask": (
             lambda X, n: F.softmax(X + mask_of(X, n).float().log(), -1),
-            "without a real position"),
+            "without a real position",
+        ),
         "after, renormalised": (mask_and_renormalise, "leaks in"),
     },
     "length_mask": {
@@ -1727,7 +2067,8 @@ SECOND_ROUND = {
         "all": (lambda lens, K: torch.ones(len(lens), K).bool(), "everything is real"),
         "floats": (
             lambda lens, K: (torch.arange(K) < lens[:, None]).float(),
-              "True and False"),
+            "True and False",
+        ),
     },
     "attend_then_update": {
         "from zeros": (step_forgets, "starts from zeros"),
@@ -1738,20 +2079,27 @@ SECOND_ROUND = {
     },
     "all_weights": {
         "context": (
-            lambda attention, q, h, n: attention(q, h, h, n), "axis 2 has size 5"),
+            lambda attention, q, h, n: attention(q, h, h, n),
+            "axis 2 has size 5",
+        ),
     },
     "mean_loss": {
         "no log_softmax": (
             lambda s, t: F.nll_loss(s.flatten(0, 1), t.flatten(), ignore_index=0),
-            "log_softmax is missing"),
+            "log_softmax is missing",
+        ),
         "ignored, and averaged over all": (
             lambda s, t: F.cross_entropy(
-                s.mT, t, ignore_index=0, reduction="none").mean(), "below the line"),
+                s.mT, t, ignore_index=0, reduction="none"
+            ).mean(),
+            "below the line",
+        ),
     },
     "clip": {
         "sizes added": (
             lambda gs, m: [g * min(1, m / sum(x.abs().sum() for x in gs)) for g in gs],
-            "sizes of the numbers"),
+            "sizes of the numbers",
+        ),
     },
     "epoch_loss": {"largest": (lambda losses, n: max(losses), "largest loss")},
     "links": {
@@ -1767,21 +2115,30 @@ SECOND_ROUND = {
     },
     "rouge_1": {
         "the longer": (
-            lambda h, r: in_common(h, r) / max(len(h), len(r)), "the longer of"),
+            lambda h, r: in_common(h, r) / max(len(h), len(r)),
+            "the longer of",
+        ),
         "recall, unclipped": (
-            lambda h, r: len([word for word in r if word in h]) / len(r), "and a word"),
+            lambda h, r: len([word for word in r if word in h]) / len(r),
+            "and a word",
+        ),
     },
     "split_heads": {
         "split": (
-            lambda x, N: torch.stack(x.split(N, dim=2), 1).flatten(0, 1), "exchanged"),
+            lambda x, N: torch.stack(x.split(N, dim=2), 1).flatten(0, 1),
+            "exchanged",
+        ),
         "view alone, not flat": (
-            lambda x, N: x.view(len(x), N, x.shape[1], -1), "order in memory"),
+            lambda x, N: x.view(len(x), N, x.shape[1], -1),
+            "order in memory",
+        ),
     },
     "causal_attention": {
         "scaled late": (scaled_late, "after the softmax"),
         "scaled by T": (
             lambda q, k, v: causal_by_mask(q, k, v, scale=q.shape[1] ** 0.5),
-            "the number of words"),
+            "the number of words",
+        ),
     },
     "best_hypothesis": {
         "subtracted": (best(lambda p, n, a: p - a * n), "is subtracted"),
@@ -1814,13 +2171,16 @@ def nothing(name):
     def forgets_return(f):
         def function(*case):
             f(*case)
+
         return function
+
     return changed(name, forgets_return)
 
 
 def raising(name):
     def function(*case):
         raise KeyError("what?")
+
     return changed(name, lambda f: function)
 
 
@@ -1828,6 +2188,7 @@ def endless(name):
     def function(*case):
         while True:
             pass
+
     return changed(name, lambda f: function)
 
 
@@ -1851,7 +2212,9 @@ def spoiling(name):
             result = result.clone() if torch.is_tensor(result) else result
             any(spoil(value) for value in case)
             return result
+
         return function
+
     return changed(name, spoils)
 
 
@@ -1863,15 +2226,28 @@ def constant(name):
         def function(*case):
             kept.append(f(*case))
             return kept[0]
+
         return function
+
     return changed(name, remembers)
 
 
 def returns_tensor(name):
     """Whether the right result is one tensor."""
-    return name not in {"most_attended", "shift", "attend_then_update", "clip",
-                        "epoch_loss", "links", "aer", "best_hypothesis",
-                        "two_facts", "forward_moves", "rouge_1", "best_cut"}
+    return name not in {
+        "most_attended",
+        "shift",
+        "attend_then_update",
+        "clip",
+        "epoch_loss",
+        "links",
+        "aer",
+        "best_hypothesis",
+        "two_facts",
+        "forward_moves",
+        "rouge_1",
+        "best_cut",
+    }
 
 
 ONE_NUMBER = {"mean_loss", "smoothed_loss", "perplexity_a_word"}
@@ -1879,7 +2255,11 @@ ONE_NUMBER = {"mean_loss", "smoothed_loss", "perplexity_a_word"}
 
 def has_gradients(name):
     return returns_tensor(name) and name not in {
-        "length_mask", "near", "bottom_query", "all_weights"}
+        "length_mask",
+        "near",
+        "bottom_query",
+        "all_weights",
+    }
 
 
 def general_answers(name):
@@ -1895,7 +2275,8 @@ def general_answers(name):
         found["NumPy"] = (after(name, lambda x: x.detach().numpy()), "NumPy")
         found["a list"] = (
             after(name, lambda x: x.tolist()),
-            ".item()" if name in ONE_NUMBER else "a tensor is asked for")
+            ".item()" if name in ONE_NUMBER else "a tensor is asked for",
+        )
     if has_gradients(name):
         found["detached"] = (after(name, lambda x: x.detach()), "no gradient")
         found["whole numbers"] = (after(name, lambda x: x.long()), "whole numbers")
@@ -1944,8 +2325,7 @@ def test_what_any_exercise_can_suffer_from(name, kind):
     assert said.startswith("Not yet") and words in said
 
 
-def dots(*case):
-    ...
+def dots(*case): ...
 
 
 def documented_dots(*case):
@@ -1973,8 +2353,10 @@ def test_not_attempted(name):
 
 def test_every_check_is_tested():
     public = {
-        name for name, value in vars(checks).items()
-        if inspect.isfunction(value) and value.__module__ == checks.__name__
+        name
+        for name, value in vars(checks).items()
+        if inspect.isfunction(value)
+        and value.__module__ == checks.__name__
         and not name.startswith("_")
     }
     assert public == set(RIGHT) == set(WRONG)

@@ -67,9 +67,14 @@ def work(folder):
 def torchrun(*arguments):
     """The command of two processes, one thread each."""
     return [
-        sys.executable, "-m", "torch.distributed.run", "--standalone",
-        "--nproc-per-node", "2", *map(str, arguments),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        *map(str, arguments),
+    ]
 
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -120,11 +125,31 @@ def command(tmp_path):
     lines = [f"{' '.join(p.source)}\t{' '.join(p.target)}\n" for p in pairs]
     (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
     return [
-        "--tsv", tmp_path / "pairs.tsv", "--source", "en", "--target", "fr",
-        "--held-out", 20, "--out", tmp_path / "model", "--num-epochs", EPOCHS,
-        "--embed-size", 16, "--num-hiddens", 16, "--enc-hiddens", 16,
-        "--source-pieces", 0, "--target-pieces", 0, "--batch-size", 40,
-    ]  # fmt: skip
+        "--tsv",
+        tmp_path / "pairs.tsv",
+        "--source",
+        "en",
+        "--target",
+        "fr",
+        "--held-out",
+        20,
+        "--out",
+        tmp_path / "model",
+        "--num-epochs",
+        EPOCHS,
+        "--embed-size",
+        16,
+        "--num-hiddens",
+        16,
+        "--enc-hiddens",
+        16,
+        "--source-pieces",
+        0,
+        "--target-pieces",
+        0,
+        "--batch-size",
+        40,
+    ]
 
 
 def worker(parent, rank):
@@ -146,9 +171,13 @@ def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
 ):
     last = tmp_path / "model.last.safetensors"
     training = subprocess.Popen(
-        torchrun("-m", "utils.train", *command), cwd=ROOT, env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        torchrun("-m", "utils.train", *command),
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         deadline = time.monotonic() + 120
         while not last.exists() and training.poll() is None:
@@ -185,8 +214,11 @@ def test_one_process_and_two_learn_the_same(command, tmp_path):
         arguments = [*short, "--out", tmp_path / name]
         done = subprocess.run(
             [*start, "-m", "utils.train", *map(str, arguments)],
-            cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         saved = load_checkpoint(tmp_path / f"{name}.last.safetensors")
         losses.append([epoch["valid_loss"] for epoch in saved.training["history"]])

@@ -192,10 +192,16 @@ def attention_arguments():
     counts = [3, 3, 2, 1]
     P, B, S, H, D = sum(counts), 3, 5, 2, 6
     shapes = {
-        "gates": (P, 3 * H), "s": (B, H), "keys": (B, S, H), "values": (B, S, D),
-        "mask": (B, S), "W_c": (3 * H, D), "W_s": (4 * H, H), "b_s": (4 * H,),
+        "gates": (P, 3 * H),
+        "s": (B, H),
+        "keys": (B, S, H),
+        "values": (B, S, D),
+        "mask": (B, S),
+        "W_c": (3 * H, D),
+        "W_s": (4 * H, H),
+        "b_s": (4 * H,),
         "v": (H,),
-    }  # fmt: skip
+    }
     arguments = {k: torch.randn(v, dtype=torch.double) for k, v in shapes.items()}
     lens = torch.tensor([5, 1, 3])
     arguments["mask"] = torch.zeros(B, S, dtype=torch.double).masked_fill(
@@ -282,8 +288,10 @@ def test_a_sentence_that_has_ended_changes_no_other():
 def test_rows_by_step():
     rows = torch.arange(1.0, 7).view(6, 1)
     assert fast.by_step(rows, [3, 2, 1], 4)[..., 0].tolist() == [
-        [1, 2, 3, 0], [4, 5, 0, 0], [6, 0, 0, 0],
-    ]  # fmt: skip
+        [1, 2, 3, 0],
+        [4, 5, 0, 0],
+        [6, 0, 0, 0],
+    ]
 
 
 def test_padding_gets_no_gradient_and_no_weight():

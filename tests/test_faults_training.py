@@ -204,9 +204,15 @@ def test_a_folder_that_is_none(tmp_path):
 # --- the stop button -------------------------------------------------------------
 
 INTERRUPTIBLE = {
-    "fit", "_run_epoch", "_close_epoch", "train_step", "batch_loss", "evaluate_loss",
-    "check_finite", "learning_rate",
-}  # fmt: skip
+    "fit",
+    "_run_epoch",
+    "_close_epoch",
+    "train_step",
+    "batch_loss",
+    "evaluate_loss",
+    "check_finite",
+    "learning_rate",
+}
 
 
 def stop_at(line, function):

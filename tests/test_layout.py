@@ -104,9 +104,20 @@ TAUGHT = {
 
 # Calls that a constant of a module may be made with: they change nothing outside.
 PURE_CALLS = {
-    "dict", "dict.fromkeys", "float", "frozenset", "map", "range", "re.compile", "set",
-    "sorted", "tuple", "zip", "Path", "Path(__file__).resolve",
-}  # fmt: skip
+    "dict",
+    "dict.fromkeys",
+    "float",
+    "frozenset",
+    "map",
+    "range",
+    "re.compile",
+    "set",
+    "sorted",
+    "tuple",
+    "zip",
+    "Path",
+    "Path(__file__).resolve",
+}
 
 
 # --- utils --------------------------------------------------------------------
@@ -337,9 +348,7 @@ class Box:
 def _hidden():
     pass
 '''
-DOUBLE = (
-    "@functools.cache\ndef double(x):\n    # Twice is enough.\n    return 2 * x"
-)
+DOUBLE = "@functools.cache\ndef double(x):\n    # Twice is enough.\n    return 2 * x"
 
 
 @pytest.fixture
@@ -484,7 +493,6 @@ def test_wrong_markdown_is_found(tmp_path):
 
 
 # --- the README's plain commands and the Makefile -----------------------------
-
 
 
 def commands(text):

@@ -24,9 +24,14 @@ from test_layout import dead_links, star_imports
 
 NOTEBOOKS = mirror.notebook_paths()
 CORE = [
-    "00_start_here", "01_fixed_context_bottleneck", "02_additive_scoring",
-    "03_masked_softmax", "04_attention_decoder", "05_training", "06_heatmaps",
-]  # fmt: skip
+    "00_start_here",
+    "01_fixed_context_bottleneck",
+    "02_additive_scoring",
+    "03_masked_softmax",
+    "04_attention_decoder",
+    "05_training",
+    "06_heatmaps",
+]
 
 IGNORED = "nbval-ignore-output"
 RAISES = "raises-exception"
@@ -227,9 +232,17 @@ def bad_metadata(notebook):
 
 
 RULES = [
-    not_executed, outputs_missing, bad_outputs, machine_text, see_through, long_cells,
-    bad_tags, bad_code, bad_prose, bad_metadata,
-]  # fmt: skip
+    not_executed,
+    outputs_missing,
+    bad_outputs,
+    machine_text,
+    see_through,
+    long_cells,
+    bad_tags,
+    bad_code,
+    bad_prose,
+    bad_metadata,
+]
 
 
 def bad_ids(raw):

@@ -33,8 +33,14 @@ from utils.text import Vocab
 from utils.training import Trainer
 
 SRC, TGT = 11, 13
-OUTPUTS = [DeepOutput, LinearOutput, NewStateOutput, NoWordOutput, NoContextOutput,
-           StateOutput]  # fmt: skip
+OUTPUTS = [
+    DeepOutput,
+    LinearOutput,
+    NewStateOutput,
+    NoWordOutput,
+    NoContextOutput,
+    StateOutput,
+]
 
 
 def make(variant="RNNsearch", seed=0, **options):

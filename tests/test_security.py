@@ -38,16 +38,38 @@ FOLDERS = ("utils", "data", "benchmarks", "binder", "notebooks")
 # Modules whose files can hold code, or that unpack archives, whose members can climb
 # out of the folder.
 MODULES = {
-    "pickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve",
-    "tarfile", "zipfile",
-}  # fmt: skip
+    "pickle",
+    "_pickle",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "marshal",
+    "shelve",
+    "tarfile",
+    "zipfile",
+}
 CALLS = {
-    "eval", "exec", "compile", "__import__", "builtins.eval", "builtins.exec",
-    "torch.load", "torch.jit.load", "torch.hub.load", "np.load", "numpy.load",
-    "pd.read_pickle", "pandas.read_pickle", "yaml.load", "yaml.unsafe_load",
-    "os.system", "os.popen", "shutil.unpack_archive",
-    "get_ipython().system", "get_ipython().getoutput",
-}  # fmt: skip
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "builtins.eval",
+    "builtins.exec",
+    "torch.load",
+    "torch.jit.load",
+    "torch.hub.load",
+    "np.load",
+    "numpy.load",
+    "pd.read_pickle",
+    "pandas.read_pickle",
+    "yaml.load",
+    "yaml.unsafe_load",
+    "os.system",
+    "os.popen",
+    "shutil.unpack_archive",
+    "get_ipython().system",
+    "get_ipython().getoutput",
+}
 # (file, what is used there): why it is right.
 ALLOWED = {
     ("notebooks/slides/build.py", "tarfile"): (

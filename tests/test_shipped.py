@@ -193,8 +193,9 @@ def test_long_sentences_were_measured_by_the_script_as_it_is(results):
         assert all(len(run[f]) == len(long.BUCKETS) for f in ("bleu", "ended", "aer"))
         if long.ARMS[run["run"]["arm"]]["kind"] == "attention":
             assert len(run["skips"]) == len(run["joined"]) == len(long.BUCKETS)
-            assert all(len(v) == 10 for v in [*run["right"].values(),
-                                              *run["on_gold"].values()])  # fmt: skip
+            assert all(
+                len(v) == 10 for v in [*run["right"].values(), *run["on_gold"].values()]
+            )
             assert all(0 <= mean <= 1 for mean in run["means"].values())
 
 
@@ -278,11 +279,14 @@ def test_the_shipped_translator_is_the_one_that_was_measured(results):
     examples = stored["test"]["more"]["examples"]
     found = [
         translate(
-            saved.model, example["source"], saved.src_vocab, saved.tgt_vocab,
+            saved.model,
+            example["source"],
+            saved.src_vocab,
+            saved.tgt_vocab,
             **multi30k.BEAM,
         ).words
         for example in examples
-    ]  # fmt: skip
+    ]
     assert found == [example["translation"].split() for example in examples]
 
 
@@ -292,8 +296,11 @@ def test_the_shipped_translator_scores_what_it_says(results):
     multi30k = results("multi30k")
     saved = load_checkpoint(multi30k.MODEL)
     scores = multi30k.scores(
-        saved.model, (saved.src_vocab, saved.tgt_vocab), load_multi30k("de", "en"),
-        "test", multi30k.SETTINGS,
-    )  # fmt: skip
+        saved.model,
+        (saved.src_vocab, saved.tgt_vocab),
+        load_multi30k("de", "en"),
+        "test",
+        multi30k.SETTINGS,
+    )
     for name in ("greedy", "beam", "greedy_tokens"):
         assert scores[name] == pytest.approx(saved.notes["test"][name], abs=0.3)

@@ -249,8 +249,12 @@ def test_the_instructor_quotes_figures_that_the_notebook_has(number, text):
 
 
 def test_a_figure_that_a_notebook_does_not_have_is_noticed():
-    notebook = new_notebook(cells=[cell("It is 0.373."), cell("1", "-", [
-        new_output("stream", text="BLEU 89.9")])])  # fmt: skip
+    notebook = new_notebook(
+        cells=[
+            cell("It is 0.373."),
+            cell("1", "-", [new_output("stream", text="BLEU 89.9")]),
+        ]
+    )
     assert figures_not_in("0.37 and 89.9 and 12.5", notebook) == ["12.5"]
 
 

@@ -326,9 +326,12 @@ def test_what_is_no_model_or_no_words(vocabs, capfd):
 def test_a_model_with_other_specials_is_refused():
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a b ab ba"] * 4), model_writer=model, vocab_size=7,
-        hard_vocab_limit=False, minloglevel=2,
-    )  # fmt: skip
+        sentence_iterator=iter(["a b ab ba"] * 4),
+        model_writer=model,
+        vocab_size=7,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
     with pytest.raises(ValueError, match="begins with <pad>, .*this one with <unk>"):
         SubwordVocab(model.getvalue(), "en")
 

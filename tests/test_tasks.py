@@ -86,11 +86,15 @@ STORY = [
 @pytest.mark.parametrize(
     ("kind", "name", "answer"),
     [
-        ("person", "baker", ("garden", 2)), ("person", "nurse", ("school", 3)),
-        ("holder", "key", ("baker", 4)), ("thing", "key", ("garden", 2)),
-        ("person", "painter", None), ("holder", "hat", None), ("thing", "hat", None),
+        ("person", "baker", ("garden", 2)),
+        ("person", "nurse", ("school", 3)),
+        ("holder", "key", ("baker", 4)),
+        ("thing", "key", ("garden", 2)),
+        ("person", "painter", None),
+        ("holder", "hat", None),
+        ("thing", "hat", None),
     ],
-)  # fmt: skip
+)
 def test_the_last_fact_counts(kind, name, answer):
     assert tasks.last_fact(kind, name, STORY) == answer
 
@@ -217,11 +221,12 @@ def test_held_out_headlines_are_in_new_only():
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        ("{d} {mon} {year}", "7␣mar␣1998"), ("{dd}/{mm}/{year}", "07/03/1998"),
+        ("{d} {mon} {year}", "7␣mar␣1998"),
+        ("{dd}/{mm}/{year}", "07/03/1998"),
         ("{weekday}, {d} {month} {year}", "saturday,␣7␣march␣1998"),
         ("the {nth} of {month} {year}", "the␣7th␣of␣march␣1998"),
     ],
-)  # fmt: skip
+)
 def test_a_date_is_written_in_its_form(form, text):
     pair = tasks.write_date(date(1998, 3, 7), form)
     assert "".join(pair.source) == text and "".join(pair.target) == "1998-03-07"
@@ -282,9 +287,13 @@ def test_drawing_ends_when_nothing_new_is_left():
 
 
 PAIR = Pair(tuple("a . b c .".split()), ("x", "y", "z"), frozenset({(2, 0), (3, 2)}))
-WEIGHTS = torch.tensor([
-    [0.1, 0.1, 0.6, 0.1, 0.1], [1.0, 0.0, 0.0, 0.0, 0.0], [0.5, 0.1, 0.0, 0.3, 0.1],
-])  # fmt: skip
+WEIGHTS = torch.tensor(
+    [
+        [0.1, 0.1, 0.6, 0.1, 0.1],
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.5, 0.1, 0.0, 0.3, 0.1],
+    ]
+)
 
 
 def test_attention_on_gold_counts_linked_words_only():

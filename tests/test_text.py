@@ -131,9 +131,16 @@ def test_composed_and_decomposed_accents_are_the_same():
     composed = "Élève à l'été"
     decomposed = unicodedata.normalize("NFD", composed)
     assert decomposed != composed
-    assert tokenize(decomposed, "fr") == tokenize(composed, "fr") == [
-        "élève", "à", "l'", "été",
-    ]  # fmt: skip
+    assert (
+        tokenize(decomposed, "fr")
+        == tokenize(composed, "fr")
+        == [
+            "élève",
+            "à",
+            "l'",
+            "été",
+        ]
+    )
 
 
 @pytest.mark.parametrize("lang", sorted(LANGUAGES))

@@ -18,9 +18,14 @@ from utils.training import load_checkpoint, save_checkpoint
 from utils.translator import build_translator
 
 TINY = {
-    "source_pieces": 60, "target_pieces": 60, "embed_size": 8, "num_hiddens": 12,
-    "enc_hiddens": 8, "num_epochs": 3, "batch_size": 32,
-}  # fmt: skip
+    "source_pieces": 60,
+    "target_pieces": 60,
+    "embed_size": 8,
+    "num_hiddens": 12,
+    "enc_hiddens": 8,
+    "num_epochs": 3,
+    "batch_size": 32,
+}
 SETTINGS = Settings(**TINY)
 
 
@@ -70,8 +75,11 @@ def test_it_trains_stores_and_reports(command, village, tmp_path, capsys, target
     saved = command(target=target, num_epochs=2, **sizes)
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in printed] == [
-        "epoch 1", "epoch 2", "best epoch", "stored",
-    ]  # fmt: skip
+        "epoch 1",
+        "epoch 2",
+        "best epoch",
+        "stored",
+    ]
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["model.last.safetensors", "model.safetensors"]
     wanted = replace(SETTINGS, num_epochs=2, **sizes)
@@ -81,8 +89,9 @@ def test_it_trains_stores_and_reports(command, village, tmp_path, capsys, target
     assert len(saved.src_vocab) == 60
     found = translate(saved.model, "The baker sells bread.", *saved[1:3])
     assert found.attention_weights.shape == (
-        len(found.tokens), len(found.source_tokens),
-    )  # fmt: skip
+        len(found.tokens),
+        len(found.source_tokens),
+    )
     last = load_checkpoint(tmp_path / "model.last.safetensors")
     losses = [epoch["valid_loss"] for epoch in last.training["history"]]
     assert f"{losses[1]:.3f} in validation" in printed[1]
@@ -99,10 +108,25 @@ def test_a_file_of_ones_own(tmp_path, village, capsys):
     path.write_text("\n".join([*lines, "no tab"]), encoding="utf-8")
     options = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
     command = [
-        "--tsv", str(path), "--source", "fr", "--target", "en", "--out", str(out),
-        "--held-out", "15", "--kind", "fixed translator", "--alpha", "0",
-        "--num-epochs", "1", *options[:-2], options[-1],
-    ]  # fmt: skip
+        "--tsv",
+        str(path),
+        "--source",
+        "fr",
+        "--target",
+        "en",
+        "--out",
+        str(out),
+        "--held-out",
+        "15",
+        "--kind",
+        "fixed translator",
+        "--alpha",
+        "0",
+        "--num-epochs",
+        "1",
+        *options[:-2],
+        options[-1],
+    ]
     with pytest.raises(SystemExit, match="line 151: wrong number of columns"):
         main(command)
     main([*command, "--skip-bad-lines"])

@@ -100,9 +100,12 @@ def test_heads_equal_multihead_attention_of_torch(heads):
     queries, states = torch.randn(3, 2, H), torch.randn(3, 4, H)
     lens = torch.tensor([4, 2, 1])
     expected, weights = theirs(
-        queries, states, states, key_padding_mask=~length_mask(lens, 4),
+        queries,
+        states,
+        states,
+        key_padding_mask=~length_mask(lens, 4),
         average_attn_weights=False,
-    )  # fmt: skip
+    )
     torch.testing.assert_close(ours(queries, states, states, lens), expected)
     torch.testing.assert_close(ours.head_weights, weights)
 
@@ -207,9 +210,12 @@ def test_a_layer_equals_the_decoder_layer_of_torch():
     lens = torch.tensor([5, 3, 1])
     future = nn.Transformer.generate_square_subsequent_mask(4)
     expected = theirs(
-        x, memory, tgt_mask=future, tgt_is_causal=True,
+        x,
+        memory,
+        tgt_mask=future,
+        tgt_is_causal=True,
         memory_key_padding_mask=~length_mask(lens, 5),
-    )  # fmt: skip
+    )
     keys = ours.attention.project_keys(memory)
     nothing = x.new_zeros(3, 0, 2 * H)
     result, written = ours(x, nothing, causal_lens(x[..., 0]), keys, lens)

@@ -119,10 +119,15 @@ MASCULINE = set(
     kilo matin soir jour dimanche""".split()
 )
 IRREGULAR = {
-    "chevaux": "cheval", "oiseaux": "oiseau", "gâteaux": "gâteau",
-    "tableaux": "tableau", "chapeaux": "chapeau", "bateaux": "bateau",
-    "cadeaux": "cadeau", "morceaux": "morceau",
-}  # fmt: skip
+    "chevaux": "cheval",
+    "oiseaux": "oiseau",
+    "gâteaux": "gâteau",
+    "tableaux": "tableau",
+    "chapeaux": "chapeau",
+    "bateaux": "bateau",
+    "cadeaux": "cadeau",
+    "morceaux": "morceau",
+}
 # one row for each adjective: m.sg, f.sg, m.pl, f.pl
 FORMS = [
     f.split()
@@ -167,18 +172,40 @@ for _forms in FORMS:
             SLOTS.setdefault(_form, set()).add(("mf"[_k % 2], _k > 1))
 BEFORE = {f for forms in FORMS[:8] for cell in forms for f in cell.split("|")}
 DETERMINERS = {
-    "le": ("m", False), "la": ("f", False), "l'": (None, False), "les": (None, True),
-    "un": ("m", False), "une": ("f", False), "du": ("m", False), "des": (None, True),
-    "au": ("m", False), "aux": (None, True), "ce": ("m", False), "cet": ("m", False),
-    "cette": ("f", False), "ces": (None, True), "mes": (None, True),
-    "tes": (None, True), "ses": (None, True), "nos": (None, True),
-    "leurs": (None, True), "ma": ("f", False),
-    "ta": ("f", False), "sa": ("f", False), "notre": (None, False),
+    "le": ("m", False),
+    "la": ("f", False),
+    "l'": (None, False),
+    "les": (None, True),
+    "un": ("m", False),
+    "une": ("f", False),
+    "du": ("m", False),
+    "des": (None, True),
+    "au": ("m", False),
+    "aux": (None, True),
+    "ce": ("m", False),
+    "cet": ("m", False),
+    "cette": ("f", False),
+    "ces": (None, True),
+    "mes": (None, True),
+    "tes": (None, True),
+    "ses": (None, True),
+    "nos": (None, True),
+    "leurs": (None, True),
+    "ma": ("f", False),
+    "ta": ("f", False),
+    "sa": ("f", False),
+    "notre": (None, False),
     "leur": (None, False),
-    "deux": (None, True), "trois": (None, True), "quatre": (None, True),
-    "cinq": (None, True), "dix": (None, True), "chaque": (None, False),
-    "mon": (None, False), "ton": (None, False), "son": (None, False),
-}  # fmt: skip
+    "deux": (None, True),
+    "trois": (None, True),
+    "quatre": (None, True),
+    "cinq": (None, True),
+    "dix": (None, True),
+    "chaque": (None, False),
+    "mon": (None, False),
+    "ton": (None, False),
+    "son": (None, False),
+}
 
 
 def noun(word):
@@ -255,19 +282,36 @@ def bad_predicate(sentence):
 CLASSIFIER = {
     "位": "医生 画家 村长 老师 护士 歌手 厨师",
     "只": "狗 猫 山羊 鸭子 母鸡 鸟 兔子 老鼠 猫头鹰 狐狸",
-    "匹": "马", "头": "牛 驴", "颗": "樱桃", "根": "胡萝卜", "本": "书", "封": "信",
-    "份": "报纸 礼物", "首": "歌", "幅": "画", "顶": "帽子", "件": "大衣",
+    "匹": "马",
+    "头": "牛 驴",
+    "颗": "樱桃",
+    "根": "胡萝卜",
+    "本": "书",
+    "封": "信",
+    "份": "报纸 礼物",
+    "首": "歌",
+    "幅": "画",
+    "顶": "帽子",
+    "件": "大衣",
     "条": "裙子 船 鱼",
-    "把": "钥匙 雨伞 椅子 小提琴", "张": "桌子", "辆": "自行车 马车",
+    "把": "钥匙 雨伞 椅子 小提琴",
+    "张": "桌子",
+    "辆": "自行车 马车",
     "朵": "花",
-    "棵": "树", "扇": "门 窗户", "座": "房子 教堂 桥 谷仓 磨坊", "所": "学校",
+    "棵": "树",
+    "扇": "门 窗户",
+    "座": "房子 教堂 桥 谷仓 磨坊",
+    "所": "学校",
     "家": "客栈",
     "个": "面包师 农夫 渔夫 邮递员 牧羊人 木匠 园丁 男人 女人 男孩 女孩 孩子 "
     "妹妹 朋友 苹果 梨 "
     "老人 老妇人 鸡蛋 蛋糕 蘑菇 故事 篮子 盒子 花园 村子 小时 星期天",
-    "块": "面包 奶酪 肉 蛋糕", "杯": "水 牛奶 茶 咖啡 葡萄酒", "碗": "汤 米饭",
-    "篮": "苹果 梨 樱桃 蘑菇 鸡蛋 胡萝卜", "公斤": "苹果 梨 樱桃 胡萝卜 肉 奶酪",
-}  # fmt: skip
+    "块": "面包 奶酪 肉 蛋糕",
+    "杯": "水 牛奶 茶 咖啡 葡萄酒",
+    "碗": "汤 米饭",
+    "篮": "苹果 梨 樱桃 蘑菇 鸡蛋 胡萝卜",
+    "公斤": "苹果 梨 樱桃 胡萝卜 肉 奶酪",
+}
 CLASSIFIER = {c: set(words.split()) for c, words in CLASSIFIER.items()}
 COUNTED = set().union(*CLASSIFIER.values())
 NUMBERS = set("一 两 三 四 五 十 这 每".split())

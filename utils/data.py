@@ -611,8 +611,16 @@ def check_loader(pairs, batch_size) -> None:
 class BatchLoader:
     """Batches of pairs, in an order that depends on the seed and the epoch alone."""
 
-    def __init__(self, pairs, src_vocab, tgt_vocab, batch_size=64, seed=0,
-                 bucketed=True, shuffle=True):  # fmt: skip
+    def __init__(
+        self,
+        pairs,
+        src_vocab,
+        tgt_vocab,
+        batch_size=64,
+        seed=0,
+        bucketed=True,
+        shuffle=True,
+    ):
         check_loader(pairs, batch_size)
         sources = encode([pair.source for pair in pairs], src_vocab)
         targets = encode([pair.target for pair in pairs], tgt_vocab)

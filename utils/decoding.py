@@ -107,8 +107,9 @@ def beam_is_settled(beam, beam_size, max_steps, length_penalty=0.0):
 
 
 @torch.no_grad()
-def beam_search(model, source, source_lens, beam_size, max_steps=None,
-                length_penalty=0.0):
+def beam_search(
+    model, source, source_lens, beam_size, max_steps=None, length_penalty=0.0
+):
     """The best translation found when `beam_size` hypotheses are followed at a time.
 
     source (B, S), source_lens (B,) and max_steps as for `greedy_decode` -> ids (B, T),

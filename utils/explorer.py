@@ -102,7 +102,8 @@ def check_attends(model):
     if not (hasattr(decoder, "attention") and hasattr(decoder, "query")):
         raise TypeError(
             "the explorer shows attention, and this model has none: "
-            'give one from build_model("attention", ...)')
+            'give one from build_model("attention", ...)'
+        )
 
 
 def check_sentence(sentence, vocab):
@@ -111,8 +112,10 @@ def check_sentence(sentence, vocab):
     if not words:
         raise ValueError("There is nothing to translate: the sentence has no word.")
     if len(words) > MAX_WORDS:
-        raise ValueError(f"The sentence has {len(words)} words. The explorer has room "
-                         f"for {MAX_WORDS}: make it shorter.")
+        raise ValueError(
+            f"The sentence has {len(words)} words. The explorer has room "
+            f"for {MAX_WORDS}: make it shorter."
+        )
     return words
 
 
@@ -121,7 +124,8 @@ def check_forced(forced, vocab):
     for number, word in forced.items():
         if word not in vocab or word in (PAD, BOS):
             raise ValueError(
-                f"The model can't write {word!r}: it isn't among its words.")
+                f"The model can't write {word!r}: it isn't among its words."
+            )
         if number < 1:
             raise ValueError(f"There is no step {number}: steps are counted from 1.")
 
@@ -129,8 +133,10 @@ def check_forced(forced, vocab):
 def check_reached(forced, length):
     """ValueError if a word was to be forced after the end."""
     if max(forced, default=0) > length:
-        raise ValueError(f"The translation ends at step {length}: no word can be "
-                         f"forced at step {max(forced)}.")
+        raise ValueError(
+            f"The translation ends at step {length}: no word can be "
+            f"forced at step {max(forced)}."
+        )
 
 
 def draw_step(exploration, number, fig=None):
@@ -146,19 +152,33 @@ def draw_step(exploration, number, fig=None):
     fig = fig or plt.figure()
     fig.set(size_inches=(10, 5.6), facecolor="white")
     boxes = fig.add_gridspec(
-        4, 2, height_ratios=(0.25, 1, 1, 1), width_ratios=(3, 1), left=0.06, right=0.96,
-        top=0.86, bottom=0.24 if long else 0.07, hspace=0.6, wspace=0.32)
+        4,
+        2,
+        height_ratios=(0.25, 1, 1, 1),
+        width_ratios=(3, 1),
+        left=0.06,
+        right=0.96,
+        top=0.86,
+        bottom=0.24 if long else 0.07,
+        hspace=0.6,
+        wspace=0.32,
+    )
     strip, *bars = [fig.add_subplot(boxes[row, 0]) for row in range(4)]
     strip.set(xticks=[], yticks=[])
     strip.imshow(step.query[None], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
     title = f"query $s_{{{i - 1}}}$: {len(step.query)} numbers, "
     strip.set_title(title + "from −1 (orange) to 1 (purple)", loc="left")
     words = {"fontfamily": font_families(), "fontsize": 12, "parse_math": False}
-    for ax, name, title in zip(bars, ("scores", "weights", "likeness"), (
-        f"scores $e_{{{i}j}}$",
-        rf"weights $\alpha_{{{i}j}}$: the softmax of the scores",
-        f"how near the context $c_{{{i}}}$ is to each $h_j$ (cosine)",
-    ), strict=True):
+    for ax, name, title in zip(
+        bars,
+        ("scores", "weights", "likeness"),
+        (
+            f"scores $e_{{{i}j}}$",
+            rf"weights $\alpha_{{{i}j}}$: the softmax of the scores",
+            f"how near the context $c_{{{i}}}$ is to each $h_j$ (cosine)",
+        ),
+        strict=True,
+    ):
         every = [0] if name == "scores" else [0, 1]  # one scale for all steps
         every += [value for s in steps for value in getattr(s, name)]
         limits = min(every), max(every)
@@ -168,11 +188,15 @@ def draw_step(exploration, number, fig=None):
     names = [word if len(word) <= 12 else word[:11] + "…" for word in source]
     bars[-1].set_xticks(range(len(source)), names, **words, **turned)
     draw_choices(fig.add_subplot(boxes[1:, 1]), step, words)
-    before = exploration.tokens[:i - 1]
+    before = exploration.tokens[: i - 1]
     before = ["…"] * (i > 7) + before[-6:] or ["nothing"]
     now = step.word + " (forced)" * step.forced
-    fig.text(0.06, 0.95, f"step {i} of {len(steps)}   written so far: "
-             f"{' '.join(before)}   next: {now}", **words | {"fontsize": 14})
+    fig.text(
+        0.06,
+        0.95,
+        f"step {i} of {len(steps)}   written so far: {' '.join(before)}   next: {now}",
+        **words | {"fontsize": 14},
+    )
     return fig
 
 
@@ -184,7 +208,7 @@ def draw_bars(ax, values, marked, low, high):
     ax.axhline(0, color="black", linewidth=0.8)
     ax.set(ylim=(low, high + room), xlim=(-0.6, len(values) - 0.4), xticks=[])
     ax.spines[["top", "right"]].set_visible(False)
-    for j in np.argsort(-values)[:3 if len(values) <= 14 else 1]:
+    for j in np.argsort(-values)[: 3 if len(values) <= 14 else 1]:
         height = max(values[j], 0) + room / 6
         ax.text(j, height, f"{values[j]:.2f}", ha="center", fontsize=11)
 
@@ -194,8 +218,14 @@ def draw_choices(ax, step, words):
     for k, (word, chance) in enumerate(step.choices.items()):
         written = word == step.word
         ax.barh(k, chance, color=MARKED if written else BAR)
-        ax.text(chance + 0.03, k, f"{chance:.2f}", va="center", fontsize=11,
-                fontweight="bold" if written else "normal")
+        ax.text(
+            chance + 0.03,
+            k,
+            f"{chance:.2f}",
+            va="center",
+            fontsize=11,
+            fontweight="bold" if written else "normal",
+        )
     ax.set_yticks(range(len(step.choices)), step.choices, **words)
     ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1])
     ax.invert_yaxis()
@@ -212,19 +242,27 @@ class Explorer(widgets.VBox):
         self.model = widgets.ToggleButtons(options=list(models))
         self.pick = widgets.Dropdown(options=sentences, description="pick", layout=wide)
         self.sentence = widgets.Text(
-            description="or type", continuous_update=False, layout=wide)
+            description="or type", continuous_update=False, layout=wide
+        )
         self.message, self.written = widgets.HTML(), widgets.HTML()
         self.play = widgets.Play(min=1, max=1, interval=1500)
         self.slider = widgets.IntSlider(1, 1, 1, description="step", layout=wide)
         self.force = widgets.Combobox(
-            description="force", placeholder="another word", continuous_update=False)
+            description="force", placeholder="another word", continuous_update=False
+        )
         self.free = widgets.Button(description="free all words")
         self.image = widgets.Image(format="png", layout={"max_width": "1000px"})
-        self.view = widgets.VBox([
-            self.written, widgets.HBox([self.slider, self.play]),
-            widgets.HBox([self.force, self.free]), self.image])
+        self.view = widgets.VBox(
+            [
+                self.written,
+                widgets.HBox([self.slider, self.play]),
+                widgets.HBox([self.force, self.free]),
+                self.image,
+            ]
+        )
         super().__init__(
-            [self.model, self.pick, self.sentence, self.message, self.view])
+            [self.model, self.pick, self.sentence, self.message, self.view]
+        )
         widgets.jslink((self.play, "value"), (self.slider, "value"))
         widgets.dlink((self.pick, "value"), (self.sentence, "value"))
         self.sentence.observe(self._translate, "value")
@@ -262,7 +300,8 @@ class Explorer(widgets.VBox):
         self.exploration, self.forced = found, forced
         unknown = html.escape(", ".join(found.unknown))
         self.message.value = unknown and (
-            f"The model doesn't know <b>{unknown}</b>: read as {html.escape(UNK)}.")
+            f"The model doesn't know <b>{unknown}</b>: read as {html.escape(UNK)}."
+        )
         self.slider.max = self.play.max = len(found.steps)
         return True
 

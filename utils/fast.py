@@ -94,8 +94,9 @@ class GRUSteps(torch.autograd.Function):
         d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(gates)
         d_s = torch.zeros_like(states[0])
         for t in reversed(range(len(gates))):
-            kept = gru_step_backward(d_s + d_states[t], [x[t] for x in slopes],
-                                     d_gates[t], d_from_state[t])
+            kept = gru_step_backward(
+                d_s + d_states[t], [x[t] for x in slopes], d_gates[t], d_from_state[t]
+            )
             d_s = torch.baddbmm(kept, d_from_state[t], W)
         d = d_from_state.transpose(0, 1).flatten(1, 2)  # (N, TB, 3H)
         before = states[:-1].transpose(0, 1).flatten(1, 2)  # (N, TB, H)

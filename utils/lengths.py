@@ -64,7 +64,7 @@ def words_right(model, pairs, vocabs, guided=False):
     check_aligned(pairs)
     right, on_gold = [], []
     for start in range(0, len(pairs), 64):
-        part = pairs[start:start + 64]
+        part = pairs[start : start + 64]
         batch = Batch.from_pairs(part, *vocabs)
         places = linked_places(part) if guided else None
         scores, weights = read_along(model, batch, places)
@@ -72,9 +72,16 @@ def words_right(model, pairs, vocabs, guided=False):
         right += [row[:n] for row, n in zip(hits, batch.target_lens, strict=True)]
         for pair, row in zip(part, weights.argmax(dim=-1).tolist(), strict=True):
             linked = {i for _, i in pair.alignment}
-            on_gold.append(torch.tensor([
-                float((row[i], i) in pair.alignment) if i in linked else torch.nan
-                for i in range(len(pair.target) + 1)]))
+            on_gold.append(
+                torch.tensor(
+                    [
+                        float((row[i], i) in pair.alignment)
+                        if i in linked
+                        else torch.nan
+                        for i in range(len(pair.target) + 1)
+                    ]
+                )
+            )
     return right, on_gold
 
 
@@ -94,8 +101,12 @@ def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
     order = random.Random(seed).sample(pairs, len(pairs))
     joined = []
     for first, second in zip(order, order[1:] + order[:1], strict=True):
-        sides = zip((first.source, first.target), (second.source, second.target),
-                    conjunctions, strict=True)
+        sides = zip(
+            (first.source, first.target),
+            (second.source, second.target),
+            conjunctions,
+            strict=True,
+        )
         source, target = ((*a[:-1], ",", word, *b) for a, b, word in sides)
         joined.append(first._replace(source=source, target=target, alignment=None))
     return joined

@@ -32,8 +32,8 @@ class GatedUnit(nn.Module):
         """W E y_{i-1} (B, 3H), c_i (B, D) and s_{i-1} (B, H) -> s_i (B, H)."""
         H = s.shape[-1]
         inputs = from_word + self.from_context(context)
-        z, r = torch.sigmoid(inputs[:, :2 * H] + self.U_gates(s)).chunk(2, dim=-1)
-        proposal = torch.tanh(inputs[:, 2 * H:] + self.from_state(r, s))
+        z, r = torch.sigmoid(inputs[:, : 2 * H] + self.U_gates(s)).chunk(2, dim=-1)
+        proposal = torch.tanh(inputs[:, 2 * H :] + self.from_state(r, s))
         return (1 - z) * s + z * proposal
 
     def from_context(self, context):

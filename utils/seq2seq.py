@@ -19,22 +19,36 @@ class Seq2SeqEncoder(nn.Module):
     Sentences are packed, so no state has read padding.
     """
 
-    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers=1,
-                 dropout=0.0, bidirectional=False):
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        num_layers=1,
+        dropout=0.0,
+        bidirectional=False,
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.GRU(embed_size, num_hiddens, num_layers,
-                          dropout=dropout if num_layers > 1 else 0.0,  # between layers
-                          bidirectional=bidirectional, batch_first=True)
+        self.rnn = nn.GRU(
+            embed_size,
+            num_hiddens,
+            num_layers,
+            dropout=dropout if num_layers > 1 else 0.0,  # between layers
+            bidirectional=bidirectional,
+            batch_first=True,
+        )
 
     def forward(self, X, valid_lens):
         """Ids X (B, S), lengths (B,) -> outputs (B, S, H), hidden_state (L, B, H)."""
         check_source(X, valid_lens, self.embedding.num_embeddings)
-        packed = pack_padded_sequence(self.embedding(X), valid_lens.cpu(),
-                                      batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            self.embedding(X), valid_lens.cpu(), batch_first=True, enforce_sorted=False
+        )
         packed_outputs, hidden_state = self.rnn(packed)
-        outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True,
-                                         total_length=X.shape[1])
+        outputs, _ = pad_packed_sequence(
+            packed_outputs, batch_first=True, total_length=X.shape[1]
+        )
         if self.rnn.bidirectional:  # (2L, B, H) -> (L, B, 2H): both directions joined
             hidden_state = torch.cat((hidden_state[0::2], hidden_state[1::2]), dim=-1)
         return outputs, hidden_state
@@ -61,14 +75,25 @@ class Decoder(nn.Module):
     The GRU reads the context and the last word's embedding, side by side.
     """
 
-    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers=1,
-                 dropout=0.0, enc_hiddens=None):
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        num_layers=1,
+        dropout=0.0,
+        enc_hiddens=None,
+    ):
         super().__init__()
         enc_hiddens = enc_hiddens or num_hiddens
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.GRU(enc_hiddens + embed_size, num_hiddens, num_layers,
-                          dropout=dropout if num_layers > 1 else 0.0,  # between layers
-                          batch_first=True)
+        self.rnn = nn.GRU(
+            enc_hiddens + embed_size,
+            num_hiddens,
+            num_layers,
+            dropout=dropout if num_layers > 1 else 0.0,  # between layers
+            batch_first=True,
+        )
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.bridge = Bridge(enc_hiddens, num_hiddens)
 
@@ -142,17 +167,30 @@ class AttentionDecoder(Decoder):
 class Seq2SeqAttentionDecoder(AttentionDecoder):
     """Bahdanau et al. (2015): attend with s_{i-1}, then update to s_i."""
 
-    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers=1,
-                 dropout=0.0, enc_hiddens=None):
-        super().__init__(vocab_size, embed_size, num_hiddens, num_layers, dropout,
-                         enc_hiddens)
-        self.attention = AdditiveAttention(enc_hiddens or num_hiddens, num_hiddens,
-                                           num_hiddens, dropout)
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        num_layers=1,
+        dropout=0.0,
+        enc_hiddens=None,
+    ):
+        super().__init__(
+            vocab_size, embed_size, num_hiddens, num_layers, dropout, enc_hiddens
+        )
+        self.attention = AdditiveAttention(
+            enc_hiddens or num_hiddens, num_hiddens, num_hiddens, dropout
+        )
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
-        return AttentionState(outputs, self.attention.project_keys(outputs),
-                              self.bridge(hidden_state), enc_valid_lens)
+        return AttentionState(
+            outputs,
+            self.attention.project_keys(outputs),
+            self.bridge(hidden_state),
+            enc_valid_lens,
+        )
 
     def query(self, hidden_state):
         return hidden_state[-1].unsqueeze(1)  # the top layer's: (B, 1, H)
@@ -160,7 +198,8 @@ class Seq2SeqAttentionDecoder(AttentionDecoder):
     def step(self, x, state):
         query = self.query(state.hidden_state)  # s_{i-1}: (B, 1, H)
         context, weights = self.attention.attend(
-            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens)
+            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
+        )
         inputs = torch.cat((context, x), dim=-1)  # (B, 1, enc_hiddens + E)
         output, hidden_state = self.rnn(inputs, state.hidden_state)  # s_i
         return output, weights, state._replace(hidden_state=hidden_state)

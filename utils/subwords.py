@@ -74,12 +74,22 @@ class SubwordVocab:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(lines), model_writer=model, vocab_size=size,
-                character_coverage=1.0, normalization_rule_name="identity",
-                pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID, unk_id=UNK_ID,
-                pad_piece=PAD, bos_piece=BOS, eos_piece=EOS, unk_piece=UNK,
-                num_threads=1, minloglevel=2,
-            )  # fmt: skip
+                sentence_iterator=iter(lines),
+                model_writer=model,
+                vocab_size=size,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                pad_id=PAD_ID,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                unk_id=UNK_ID,
+                pad_piece=PAD,
+                bos_piece=BOS,
+                eos_piece=EOS,
+                unk_piece=UNK,
+                num_threads=1,
+                minloglevel=2,
+            )
         except RuntimeError as error:
             reason = str(error).rpartition("] ")[2]  # before it: a line of its source
             raise ValueError(

@@ -134,17 +134,35 @@ def stories(sizes=STORY_SIZES, seed=0) -> Corpus:
 # Headlines
 
 REPORTERS = (
-    "baker", "farmer", "doctor", "postman", "painter", "carpenter", "teacher", "nurse",
-)  # fmt: skip
+    "baker",
+    "farmer",
+    "doctor",
+    "postman",
+    "painter",
+    "carpenter",
+    "teacher",
+    "nurse",
+)
 GOODS = ("table", "chair", "boat", "bicycle", "cart", "box", "basket", "bed")
 DEEDS = {
-    "sold": "sells", "bought": "buys", "took": "takes", "painted": "paints",
-    "repaired": "repairs", "washed": "washes", "cleaned": "cleans",
-}  # fmt: skip
+    "sold": "sells",
+    "bought": "buys",
+    "took": "takes",
+    "painted": "paints",
+    "repaired": "repairs",
+    "washed": "washes",
+    "cleaned": "cleans",
+}
 SCENES = (
-    "in garden", "at market", "at farm", "in barn", "near river", "behind church",
-    "near station", "on hill",
-)  # fmt: skip
+    "in garden",
+    "at market",
+    "at farm",
+    "in barn",
+    "near river",
+    "behind church",
+    "near station",
+    "on hill",
+)
 ONCE = ("yesterday", "yesterday evening", "this morning", "last sunday", "last week")
 OFTEN = ("every morning", "every evening", "every sunday", "in winter", "in summer")
 LOOKS = {"who": ("old", "young", "good", None), "what": ("old", "new", "small", None)}
@@ -164,11 +182,18 @@ def draw_report(rng, news, held_out=False):
     preposition, place = rng.choice(SCENES).split()
     words, headline = [*when.split(), ","], {}
     for word, shown in (
-        ("the", None), (rng.choice(LOOKS["who"]), None), (REPORTERS[i], REPORTERS[i]),
-        (verb if news else DEEDS[verb], DEEDS[verb]), ("the", None),
-        (rng.choice(LOOKS["what"]), None), (GOODS[j], GOODS[j]),
-        (preposition, preposition), ("the", None), (place, place), (".", None),
-    ):  # fmt: skip
+        ("the", None),
+        (rng.choice(LOOKS["who"]), None),
+        (REPORTERS[i], REPORTERS[i]),
+        (verb if news else DEEDS[verb], DEEDS[verb]),
+        ("the", None),
+        (rng.choice(LOOKS["what"]), None),
+        (GOODS[j], GOODS[j]),
+        (preposition, preposition),
+        ("the", None),
+        (place, place),
+        (".", None),
+    ):
         if shown:
             headline[shown] = len(words)
         if word:
@@ -206,25 +231,51 @@ def headlines(sizes=HEADLINE_SIZES, seed=0) -> Corpus:
 # Dates
 
 MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august",
-    "september", "october", "november", "december",
-)  # fmt: skip
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
 WEEKDAYS = (
-    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
-)  # fmt: skip
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+)
 DATE_FORMS = (
-    "{d} {month} {year}", "{d} {mon} {year}", "{month} {d}, {year}",
-    "{weekday}, {d} {month} {year}", "the {nth} of {month} {year}",
-    "{dd}/{mm}/{year}", "{year} {month} {d}", "{year}, {mon} {d}",
-)  # fmt: skip
+    "{d} {month} {year}",
+    "{d} {mon} {year}",
+    "{month} {d}, {year}",
+    "{weekday}, {d} {month} {year}",
+    "the {nth} of {month} {year}",
+    "{dd}/{mm}/{year}",
+    "{year} {month} {d}",
+    "{year}, {mon} {d}",
+)
 NEW_FORMS = ("{month} the {nth}, {year}", "{year}/{mm}/{dd}")
 SPACE = "␣"
 DATE_SIZES = {"train": 8000, "valid": 500, "test": 500, "new": 500, "form": 500}
 # Where the parts of a date stand in its ISO form, such as 1998-03-07.
 ISO_PLACES = {
-    "year": (0, 1, 2, 3), "month": (5, 6), "mon": (5, 6), "mm": (5, 6),
-    "d": (8, 9), "dd": (8, 9), "nth": (8, 9),
-}  # fmt: skip
+    "year": (0, 1, 2, 3),
+    "month": (5, 6),
+    "mon": (5, 6),
+    "mm": (5, 6),
+    "d": (8, 9),
+    "dd": (8, 9),
+    "nth": (8, 9),
+}
 
 
 def date_parts(day):
@@ -233,10 +284,15 @@ def date_parts(day):
     last = 0 if n in (11, 12, 13) else n % 10
     ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
     return {
-        "year": str(day.year), "month": name, "mon": name[:3], "mm": f"{day.month:02}",
-        "d": str(n), "dd": f"{n:02}", "nth": f"{n}{ending}",
+        "year": str(day.year),
+        "month": name,
+        "mon": name[:3],
+        "mm": f"{day.month:02}",
+        "d": str(n),
+        "dd": f"{n:02}",
+        "nth": f"{n}{ending}",
         "weekday": WEEKDAYS[day.weekday()],
-    }  # fmt: skip
+    }
 
 
 def write_date(day, form):
@@ -366,9 +422,11 @@ def whole_sentences(pair, stops=(".", "?")):
         numbers.append(number)
         number += word in stops
     wide = {
-        (k, i) for j, i in pair.alignment for k, n in enumerate(numbers)
+        (k, i)
+        for j, i in pair.alignment
+        for k, n in enumerate(numbers)
         if n == numbers[j]
-    }  # fmt: skip
+    }
     return pair._replace(alignment=frozenset(wide))
 
 

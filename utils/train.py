@@ -65,9 +65,15 @@ class Fitted(NamedTuple):
 
 
 LOWEST = {
-    "source_pieces": 0, "target_pieces": 0, "alpha": 0, "embed_size": 1,
-    "num_hiddens": 1, "enc_hiddens": 2, "num_epochs": 1, "batch_size": 1,
-}  # fmt: skip
+    "source_pieces": 0,
+    "target_pieces": 0,
+    "alpha": 0,
+    "embed_size": 1,
+    "num_hiddens": 1,
+    "enc_hiddens": 2,
+    "num_epochs": 1,
+    "batch_size": 1,
+}
 SHARES = ("dropout", "label_smoothing", "averaging")
 
 
@@ -182,9 +188,13 @@ def fit(corpus, settings, out=None, resume=False, patience=None, progress=True):
         vocabs = make_vocabs(corpus, settings)
     torch.manual_seed(settings.seed)
     model = build_translator(
-        settings.kind, *map(len, vocabs), settings.embed_size, settings.num_hiddens,
-        settings.enc_hiddens, settings.dropout,
-    ).to(device)  # fmt: skip
+        settings.kind,
+        *map(len, vocabs),
+        settings.embed_size,
+        settings.num_hiddens,
+        settings.enc_hiddens,
+        settings.dropout,
+    ).to(device)
     trainer = Trainer(
         model,
         OnDevice(make_loader(corpus["train"], vocabs, settings), device),
@@ -280,9 +290,11 @@ def parse(arguments):
         "--columns", nargs=2, help="languages of the TSV's columns, if not en and other"
     )
     parser.add_argument(
-        "--held-out", type=int, default=1000,
+        "--held-out",
+        type=int,
+        default=1000,
         help="pairs of the TSV in each of validation and test (default 1000)",
-    )  # fmt: skip
+    )
     parser.add_argument("--skip-bad-lines", action="store_true")
     parser.add_argument(
         "--out", required=True, help="path of the model, without ending"
@@ -291,9 +303,10 @@ def parse(arguments):
         "--resume", action="store_true", help="go on from the last finished epoch"
     )
     parser.add_argument(
-        "--patience", type=int,
+        "--patience",
+        type=int,
         help="stop after so many epochs without a better validation loss",
-    )  # fmt: skip
+    )
     for name, value in asdict(Settings()).items():
         options = {"type": type(value), "default": value, "help": f"default {value}"}
         if name == "kind":
@@ -310,9 +323,13 @@ def named_corpus(options):
     if options.corpus == "village":
         return load_village(*languages)
     return load_tsv(
-        options.tsv, *languages, columns=options.columns, valid=options.held_out,
-        test=options.held_out, skip_bad_lines=options.skip_bad_lines,
-    )  # fmt: skip
+        options.tsv,
+        *languages,
+        columns=options.columns,
+        valid=options.held_out,
+        test=options.held_out,
+        skip_bad_lines=options.skip_bad_lines,
+    )
 
 
 def main(arguments=None):

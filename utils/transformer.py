@@ -82,14 +82,22 @@ def causal_lens(X, start=0):
 class TransformerEncoder(nn.Module):
     """Self-attention in place of a GRU, with the layers of torch.nn (section 3.1)."""
 
-    def __init__(self, vocab_size, num_hiddens, num_heads, num_layers, num_ffn,
-                 dropout=0.0):
+    def __init__(
+        self, vocab_size, num_hiddens, num_heads, num_layers, num_ffn, dropout=0.0
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, num_hiddens)
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(num_hiddens, num_heads, num_ffn, dropout,
-                                       batch_first=True, norm_first=True)
-            for _ in range(num_layers))
+            nn.TransformerEncoderLayer(
+                num_hiddens,
+                num_heads,
+                num_ffn,
+                dropout,
+                batch_first=True,
+                norm_first=True,
+            )
+            for _ in range(num_layers)
+        )
         self.norm = nn.LayerNorm(num_hiddens)
 
     def forward(self, X, valid_lens):
@@ -113,8 +121,9 @@ class TransformerLayer(nn.Module):
         sizes = num_hiddens, num_hiddens, num_hiddens, num_heads
         self.self_attention = MultiHeadAttention(*sizes, dropout)
         self.attention = MultiHeadAttention(*sizes, dropout)
-        self.ffn = nn.Sequential(nn.Linear(num_hiddens, num_ffn), nn.ReLU(),
-                                 nn.Linear(num_ffn, num_hiddens))
+        self.ffn = nn.Sequential(
+            nn.Linear(num_hiddens, num_ffn), nn.ReLU(), nn.Linear(num_ffn, num_hiddens)
+        )
         self.norms = nn.ModuleList(nn.LayerNorm(num_hiddens) for _ in range(3))
         self.dropout = nn.Dropout(dropout)
 

@@ -41,14 +41,19 @@ class LuongDecoder(AttentionDecoder):
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
-        return LuongState(outputs, self.attention.project_keys(outputs),
-                          self.bridge(hidden_state), enc_valid_lens,
-                          outputs.new_zeros(len(outputs), 1, self.fed_size))
+        return LuongState(
+            outputs,
+            self.attention.project_keys(outputs),
+            self.bridge(hidden_state),
+            enc_valid_lens,
+            outputs.new_zeros(len(outputs), 1, self.fed_size),
+        )
 
     def step(self, x, state):
         s, hidden_state = self.rnn(torch.cat((state.fed, x), -1), state.hidden_state)
         context, weights = self.attention.attend(  # the query: s_i, (B, 1, H)
-            s, state.projected_keys, state.enc_outputs, state.enc_valid_lens)
+            s, state.projected_keys, state.enc_outputs, state.enc_valid_lens
+        )
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
         fed = {"attentional": output, "context": context}.get(self.feed, state.fed)
         return output, weights, state._replace(hidden_state=hidden_state, fed=fed)
@@ -68,8 +73,11 @@ class ContextOutputDecoder(Seq2SeqAttentionDecoder):
 
     def step(self, x, state):
         context, weights = self.attention.attend(  # the query: s_{i-1}, (B, 1, H)
-            self.query(state.hidden_state), state.projected_keys, state.enc_outputs,
-            state.enc_valid_lens)
+            self.query(state.hidden_state),
+            state.projected_keys,
+            state.enc_outputs,
+            state.enc_valid_lens,
+        )
         s, hidden_state = self.rnn(torch.cat((context, x), -1), state.hidden_state)
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
         return output, weights, state._replace(hidden_state=hidden_state)
@@ -125,7 +133,8 @@ class HierarchicalDecoder(AttentionDecoder):
         keys, hidden, weights = state.projected_keys.chunk(len(self.rnn), -1), [], []
         for layer, s in enumerate(state.hidden_state):  # s: (B, H)
             context, weight = self.attention[layer].attend(
-                s.unsqueeze(1), keys[layer], state.enc_outputs, state.enc_valid_lens)
+                s.unsqueeze(1), keys[layer], state.enc_outputs, state.enc_valid_lens
+            )
             x, s = self.rnn[layer](torch.cat((context, x), dim=-1), s.unsqueeze(0))
             hidden.append(s)
             weights.append(weight)
@@ -160,8 +169,9 @@ class WindowDecoder(Seq2SeqAttentionDecoder):
         return WindowState(*state, place=torch.zeros(len(enc_valid_lens)))
 
     def step(self, x, state):
-        scores = self.attention.score(self.query(state.hidden_state),
-                                      state.projected_keys)  # (B, 1, S)
+        scores = self.attention.score(
+            self.query(state.hidden_state), state.projected_keys
+        )  # (B, 1, S)
         positions = torch.arange(scores.shape[2])
         far = (positions - state.place.unsqueeze(1)).abs() > self.reach  # (B, S)
         scores = scores.masked_fill(far.unsqueeze(1), -torch.inf)

@@ -22,9 +22,15 @@ from utils.training import Trainer, load_checkpoint, save_checkpoint
 
 FOLDER = Path(__file__).resolve().parent
 SETTINGS = {
-    "embed_size": 64, "num_hiddens": 128, "bidirectional": True, "dropout": 0.0,
-    "num_epochs": 4, "batch_size": 64, "lr": 3e-3, "seed": 0,
-}  # fmt: skip
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "bidirectional": True,
+    "dropout": 0.0,
+    "num_epochs": 4,
+    "batch_size": 64,
+    "lr": 3e-3,
+    "seed": 0,
+}
 
 
 def train(source, target, settings=SETTINGS):
@@ -33,24 +39,30 @@ def train(source, target, settings=SETTINGS):
     vocabs = corpus.vocabs()
     torch.manual_seed(settings["seed"])
     model = build_model(
-        "attention", *map(len, vocabs), settings["embed_size"],
-        settings["num_hiddens"], bidirectional=settings["bidirectional"],
+        "attention",
+        *map(len, vocabs),
+        settings["embed_size"],
+        settings["num_hiddens"],
+        bidirectional=settings["bidirectional"],
         dropout=settings["dropout"],
-    )  # fmt: skip
+    )
     loader = BatchLoader(
         corpus["train"], *vocabs, settings["batch_size"], settings["seed"]
     )
     valid = BatchLoader(corpus["valid"], *vocabs, 256)
-    trainer = Trainer(
-        model, loader, settings["num_epochs"], valid, settings["lr"]
-    ).fit(progress=sys.stderr.isatty())
+    trainer = Trainer(model, loader, settings["num_epochs"], valid, settings["lr"]).fit(
+        progress=sys.stderr.isatty()
+    )
     notes = {
-        "command": "make model", "corpus": f"Village {source}-{target}",
-        "settings": settings, "seconds": round(trainer.seconds),
+        "command": "make model",
+        "corpus": f"Village {source}-{target}",
+        "settings": settings,
+        "seconds": round(trainer.seconds),
         "valid_loss": trainer.history[-1]["valid_loss"],
         **score(model, corpus["test"], *vocabs),
-        "torch": torch.__version__, "python": platform.python_version(),
-    }  # fmt: skip
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
     path = FOLDER / f"village-{source}-{target}.safetensors"
     save_checkpoint(path, model, *vocabs, notes=notes)
     print(path.name, notes)
@@ -77,9 +89,10 @@ def draw_picture():
     """A test sentence: the first of 8 to 12 words with a swap and a negation."""
     model, *vocabs = load_checkpoint(FOLDER / "village-en-fr.safetensors")[:3]
     pair = next(
-        pair for pair in load_village("en", "fr")["test"]
+        pair
+        for pair in load_village("en", "fr")["test"]
         if {"adj-swap", "ne-pas"} <= pair.tags and 8 <= len(pair.source) <= 12
-    )  # fmt: skip
+    )
     batch = Batch.from_pairs([pair], *vocabs)
     with torch.no_grad():
         model(batch.source, batch.target_in, batch.source_lens)

@@ -26,20 +26,26 @@ def run(corpus, num_hiddens, seed):
     torch.manual_seed(seed)
     model = build_model("fixed", *map(len, vocabs), SETTINGS["embed_size"], num_hiddens)
     trainer = train(
-        model, corpus["train"], vocabs, seed, SETTINGS["num_epochs"],
-        SETTINGS["batch_size"], SETTINGS["lr"],
-    )  # fmt: skip
+        model,
+        corpus["train"],
+        vocabs,
+        seed,
+        SETTINGS["num_epochs"],
+        SETTINGS["batch_size"],
+        SETTINGS["lr"],
+    )
     hypotheses = translations(model, corpus["test"], vocabs)
     references = [list(pair.target) for pair in corpus["test"]]
     lengths = [len(pair.source) for pair in corpus["test"]]
     buckets = quality_by_length(lengths, hypotheses, references, BUCKETS)
     return {
-        "num_hiddens": num_hiddens, "seed": seed,
+        "num_hiddens": num_hiddens,
+        "seed": seed,
         "train_loss": round(trainer.history[-1]["train_loss"], 3),
         "bleu": round(bleu(hypotheses, references), 2),
         "bleu_by_length": [round(bucket.score, 2) for bucket in buckets],
         "seconds": round(trainer.seconds),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":
@@ -50,8 +56,12 @@ if __name__ == "__main__":
             runs.append(run(corpus, size, seed))
             print(runs[-1], flush=True)
     stored = {
-        "command": "make results", "corpus": "Village en-fr, test split",
-        "settings": SETTINGS, "buckets": BUCKETS, "torch": torch.__version__,
-        "python": platform.python_version(), "runs": runs,
-    }  # fmt: skip
+        "command": "make results",
+        "corpus": "Village en-fr, test split",
+        "settings": SETTINGS,
+        "buckets": BUCKETS,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "runs": runs,
+    }
     PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

@@ -33,10 +33,17 @@ from utils.variants import (
 PATH = Path(__file__).resolve().with_suffix(".json")
 SEEDS = (0, 1, 2)
 SETTINGS = {
-    "direction": "en-fr", "embed_size": 64, "num_hiddens": 128, "bidirectional": True,
-    "batch_size": 64, "num_epochs": 4, "lr": 6e-3, "max_words": 15, "positions": 64,
+    "direction": "en-fr",
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "bidirectional": True,
+    "batch_size": 64,
+    "num_epochs": 4,
+    "lr": 6e-3,
+    "max_words": 15,
+    "positions": 64,
     "erased": 200,
-}  # fmt: skip
+}
 H = SETTINGS["num_hiddens"]
 SCORES = {
     "additive": lambda: AdditiveAttention(H, H, H),
@@ -53,8 +60,11 @@ LONGER = {"changed": {"num_epochs": 12}}
 # Each arm's score, order, layers, and what differs from SETTINGS.
 ARMS = {
     **{name: {"score": name} for name in SCORES},
-    **{f"{name}, rate {rate}": {"score": name, "changed": {"lr": rate}}
-       for name in READING for rate in (0.003, 0.012)},
+    **{
+        f"{name}, rate {rate}": {"score": name, "changed": {"lr": rate}}
+        for name in READING
+        for rate in (0.003, 0.012)
+    },
     **{f"{name}, 12 epochs": {"score": name, **LONGER} for name in READING},
     "untrained": {"score": "additive"},
     "fixed context": {"kind": "fixed"},
@@ -65,7 +75,10 @@ ARMS = {
     "Luong, additive, context fed": {"score": "additive", "feed": "context"},
     "context in the output": {"score": "additive", "context_in_output": True},
     "context in the output, 12 epochs": {
-        "score": "additive", "context_in_output": True, **LONGER},
+        "score": "additive",
+        "context_in_output": True,
+        **LONGER,
+    },
     "one direction": {"score": "additive", "changed": {"bidirectional": False}},
     "additive, Chinese": {"score": "additive", "changed": {"direction": "en-zh"}},
     "location, Chinese": {"score": "location", "changed": {"direction": "en-zh"}},
@@ -74,7 +87,7 @@ ARMS = {
     "two layers, joined": {**TWO, "layers": "joined"},
     "two layers, mixed": {**TWO, "layers": "mixed"},
     "two layers, hierarchical": {**TWO, "hierarchical": True},
-}  # fmt: skip
+}
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 RUNS = [{"arm": arm, "seed": seed} for seed in SEEDS for arm in ARMS]
 
@@ -85,9 +98,12 @@ def build(arm, vocabs, settings=SETTINGS):
     settings = {**settings, **plan.get("changed", {})}
     sizes = settings["embed_size"], settings["num_hiddens"]
     model = build_model(
-        plan.get("kind", "attention"), *map(len, vocabs), *sizes,
-        num_layers=plan.get("num_layers", 1), bidirectional=settings["bidirectional"],
-    )  # fmt: skip
+        plan.get("kind", "attention"),
+        *map(len, vocabs),
+        *sizes,
+        num_layers=plan.get("num_layers", 1),
+        bidirectional=settings["bidirectional"],
+    )
     arguments = (len(vocabs[1]), *sizes, plan.get("num_layers", 1))
     if "feed" in plan:
         model.decoder = LuongDecoder(*arguments, feed=plan["feed"])

@@ -30,18 +30,31 @@ from utils.variants import WindowDecoder
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 BUCKETS = [
-    (3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30), (31, 40), (41, 50),
+    (3, 6),
+    (7, 10),
+    (11, 15),
+    (16, 20),
+    (21, 25),
+    (26, 30),
+    (31, 40),
+    (41, 50),
     (51, 60),
-]  # fmt: skip
+]
 SETTINGS = {
-    "embed_size": 64, "num_hiddens": 128, "bidirectional": True, "batch_size": 64,
-    "lr": 6e-3, "buckets": BUCKETS,
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "bidirectional": True,
+    "batch_size": 64,
+    "lr": 6e-3,
+    "buckets": BUCKETS,
     # Twice the pairs, half the epochs: 740 full batches either way.
-    "pairs": {"15": 11840, "30": 23680}, "num_epochs": {"15": 4, "30": 2},
+    "pairs": {"15": 11840, "30": 23680},
+    "num_epochs": {"15": 4, "30": 2},
     "skipped": 5,  # source words in a row that count as a skip
-    "reaches": [3, 5, 8], "narrow": 2,  # of the windows
+    "reaches": [3, 5, 8],
+    "narrow": 2,  # of the windows
     "joined": {"15": [8, 0], "30": [16, 1]},  # least words, most commas of each half
-}  # fmt: skip
+}
 ARMS = {  # the decoder, and what differs from SETTINGS
     "attention": {"kind": "attention"},
     "attention, 4 x steps": {"kind": "attention", "times": 4},
@@ -50,9 +63,11 @@ ARMS = {  # the decoder, and what differs from SETTINGS
     "fixed, 4 x steps": {"kind": "fixed", "times": 4},
     "fixed, one way": {"kind": "fixed", "bidirectional": False},
     "fixed, one way, reversed": {
-        "kind": "fixed", "bidirectional": False, "reverse": True
+        "kind": "fixed",
+        "bidirectional": False,
+        "reverse": True,
     },
-}  # fmt: skip
+}
 SEEDS = (0, 1, 2)
 RUNS = [
     {"arm": arm, "max_len": max_len, "seed": seed}
@@ -116,9 +131,11 @@ def with_window(model, reach):
     """The same model, looking through a window."""
     config = model.config
     decoder = WindowDecoder(
-        config["tgt_vocab_size"], config["embed_size"], config["num_hiddens"],
+        config["tgt_vocab_size"],
+        config["embed_size"],
+        config["num_hiddens"],
         reach=reach,
-    )  # fmt: skip
+    )
     decoder.load_state_dict(model.decoder.state_dict())
     windowed = EncoderDecoder(model.encoder, decoder).eval()
     windowed.config = config
@@ -133,10 +150,13 @@ def in_buckets(pairs, buckets):
 def joinable(pairs, least, commas):
     """Statements of so many source words, with so few commas, without a "but"."""
     return [
-        p for p in pairs
-        if len(p.source) >= least and p.source[-1] == "." and "but" not in p.source
+        p
+        for p in pairs
+        if len(p.source) >= least
+        and p.source[-1] == "."
+        and "but" not in p.source
         and p.source.count(",") <= commas
-    ]  # fmt: skip
+    ]
 
 
 def joined_scores(model, pairs, max_len, vocabs, settings):
@@ -178,8 +198,10 @@ def look_closer(model, corpus, max_len, vocabs, settings):
     right, on_gold, means = {}, {}, {}
     for name, pairs in (("test", seen), ("long", corpus["long"])):
         for how, reader, guided in (
-            ("free", model, False), ("narrow", narrow, False), ("guided", narrow, True)
-        ):  # fmt: skip
+            ("free", model, False),
+            ("narrow", narrow, False),
+            ("guided", narrow, True),
+        ):
             words, places = words_right(reader, pairs, vocabs, guided)
             key = f"{name}, {how}"
             right[key] = rounded(by_tenth(words))
@@ -194,9 +216,12 @@ def look_closer(model, corpus, max_len, vocabs, settings):
     return {
         "skips": [skips(model, part, vocabs, settings["skipped"]) for part in buckets],
         "joined": joined_scores(model, corpus["test"], max_len, vocabs, settings),
-        "windows": windows, "windows_ended": ends,
-        "right": right, "on_gold": on_gold, "means": means,
-    }  # fmt: skip
+        "windows": windows,
+        "windows_ended": ends,
+        "right": right,
+        "on_gold": on_gold,
+        "means": means,
+    }
 
 
 def run(arm, max_len, seed, settings):
@@ -206,10 +231,12 @@ def run(arm, max_len, seed, settings):
     vocabs = corpus.vocabs()
     torch.manual_seed(seed)
     model = build_model(
-        differs["kind"], *map(len, vocabs), settings["embed_size"],
+        differs["kind"],
+        *map(len, vocabs),
+        settings["embed_size"],
         settings["num_hiddens"],
         bidirectional=differs.get("bidirectional", settings["bidirectional"]),
-    )  # fmt: skip
+    )
     pairs = pairs_up_to(corpus["train"], max_len, settings["pairs"][str(max_len)])
     tested = corpus["test"] + corpus["long"]
     if differs.get("reverse"):

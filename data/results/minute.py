@@ -17,9 +17,13 @@ from utils.seq2seq import build_model
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 SETTINGS = {
-    "embed_size": 64, "num_hiddens": 128, "bidirectional": True, "batch_size": 64,
-    "lr": 6e-3, "seed": 0,
-}  # fmt: skip
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "bidirectional": True,
+    "batch_size": 64,
+    "lr": 6e-3,
+    "seed": 0,
+}
 RUNS = [("attention", "fr", 2), ("attention", "zh", 2), ("fixed", "fr", 3)]
 BUCKETS = [(3, 9), (10, 19), (20, 30)]
 
@@ -30,23 +34,33 @@ def run(kind, target, num_epochs):
     vocabs = corpus.vocabs()
     torch.manual_seed(SETTINGS["seed"])
     model = build_model(
-        kind, *map(len, vocabs), SETTINGS["embed_size"], SETTINGS["num_hiddens"],
+        kind,
+        *map(len, vocabs),
+        SETTINGS["embed_size"],
+        SETTINGS["num_hiddens"],
         bidirectional=SETTINGS["bidirectional"],
-    )  # fmt: skip
+    )
     trainer = train(
-        model, corpus["train"], vocabs, SETTINGS["seed"], num_epochs,
-        SETTINGS["batch_size"], SETTINGS["lr"],
-    )  # fmt: skip
+        model,
+        corpus["train"],
+        vocabs,
+        SETTINGS["seed"],
+        num_epochs,
+        SETTINGS["batch_size"],
+        SETTINGS["lr"],
+    )
     hypotheses = translations(model, corpus["test"], vocabs)
     references = [list(pair.target) for pair in corpus["test"]]
     lengths = [len(pair.source) for pair in corpus["test"]]
     buckets = quality_by_length(lengths, hypotheses, references, BUCKETS)
     return {
-        "kind": kind, "direction": f"en-{target}", "num_epochs": num_epochs,
+        "kind": kind,
+        "direction": f"en-{target}",
+        "num_epochs": num_epochs,
         "seconds": round(trainer.seconds),
         "bleu": round(bleu(hypotheses, references), 2),
         "bleu_by_length": {bucket.label: round(bucket.score, 2) for bucket in buckets},
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":
@@ -55,7 +69,10 @@ if __name__ == "__main__":
         runs.append(run(*arguments))
         print(runs[-1], flush=True)
     stored = {
-        "command": "make results", "settings": SETTINGS, "torch": torch.__version__,
-        "python": platform.python_version(), "runs": runs,
-    }  # fmt: skip
+        "command": "make results",
+        "settings": SETTINGS,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "runs": runs,
+    }
     PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

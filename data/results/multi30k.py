@@ -31,9 +31,12 @@ TATOEBA = {"num_epochs": 6}
 NO_REMEDIES = {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0}
 EXAMPLES = (8, 11, 14, 17)  # words in the sentences shown: the first of each length
 SETTINGS = {
-    **asdict(Settings()), "beam": BEAM, "buckets": BUCKETS, "examples": EXAMPLES,
+    **asdict(Settings()),
+    "beam": BEAM,
+    "buckets": BUCKETS,
+    "examples": EXAMPLES,
     "signatures": text_signatures(),
-}  # fmt: skip
+}
 LEFT_OUT = {
     "all of it": {},
     "whole words": {"source_pieces": 0, "target_pieces": 0},
@@ -60,9 +63,7 @@ RUNS = [
 
 def run(settings, what, changes):
     """One training and everything said about it."""
-    chosen = Settings(
-        **{name: settings[name] for name in asdict(Settings())} | changes
-    )
+    chosen = Settings(**{name: settings[name] for name in asdict(Settings())} | changes)
     if what.startswith("Tatoeba"):
         languages = ("zh", "en") if what.endswith("into English") else ("en", "zh")
         corpus = load_tsv(
@@ -170,9 +171,17 @@ def mistakes(translations, references):
     none. Words of a kind are compared as multisets.
     """
     counts = dict.fromkeys(
-        ["equal to the reference", "a word twice in a row", "much too short",
-         "much too long", "other colours", "other numbers", "other people"], 0
-    )  # fmt: skip
+        [
+            "equal to the reference",
+            "a word twice in a row",
+            "much too short",
+            "much too long",
+            "other colours",
+            "other numbers",
+            "other people",
+        ],
+        0,
+    )
     for words, reference in zip(translations, references, strict=True):
         counts["equal to the reference"] += words == reference
         counts["a word twice in a row"] += any(
@@ -181,9 +190,10 @@ def mistakes(translations, references):
         counts["much too short"] += len(words) < 0.7 * len(reference)
         counts["much too long"] += len(words) > 1.4 * len(reference)
         for kind, of_kind in (
-            ("other colours", COLOURS), ("other numbers", NUMBERS),
+            ("other colours", COLOURS),
+            ("other numbers", NUMBERS),
             ("other people", PEOPLE),
-        ):  # fmt: skip
+        ):
             counts[kind] += Counter(w for w in words if w in of_kind) != Counter(
                 w for w in reference if w in of_kind
             )

@@ -29,10 +29,17 @@ from utils.translator import build_translator
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 SETTINGS = {
-    "direction": "en-fr", "embed_size": 128, "num_hiddens": 256, "enc_hiddens": 384,
-    "dropout": 0.3, "batch_size": 64, "updates": 20, "warmup": 5, "threads": 1,
+    "direction": "en-fr",
+    "embed_size": 128,
+    "num_hiddens": 256,
+    "enc_hiddens": 384,
+    "dropout": 0.3,
+    "batch_size": 64,
+    "updates": 20,
+    "warmup": 5,
+    "threads": 1,
     "rounds": 3,
-}  # fmt: skip
+}
 # name: processes, whether they exchange their gradients
 ARRANGEMENTS = {"one": (1, False), "two": (2, True), "two, no exchange": (2, False)}
 
@@ -45,9 +52,13 @@ def work(path, exchange, settings=SETTINGS):
     corpus = load_village(*settings["direction"].split("-"))
     vocabs = corpus.vocabs()
     model = build_translator(
-        "translator", *map(len, vocabs), settings["embed_size"],
-        settings["num_hiddens"], settings["enc_hiddens"], settings["dropout"],
-    )  # fmt: skip
+        "translator",
+        *map(len, vocabs),
+        settings["embed_size"],
+        settings["num_hiddens"],
+        settings["enc_hiddens"],
+        settings["dropout"],
+    )
     share = ShareOfLoss(model, Settings().label_smoothing, rank, world)
     together = DistributedDataParallel(share)
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
@@ -68,7 +79,7 @@ def work(path, exchange, settings=SETTINGS):
             "processor": statistics.mean(rows[settings["warmup"] :]),
             "words": words / len(rows),
             "megabytes": sum(p.numel() for p in model.parameters()) * 4 / 1e6,
-        }  # fmt: skip
+        }
         Path(path).write_text(json.dumps(figures), encoding="utf-8")
 
 
@@ -77,9 +88,16 @@ def measure(processes, exchange):
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/figures.json"
         command = [
-            sys.executable, "-m", "torch.distributed.run", "--standalone",
-            "--nproc-per-node", str(processes), __file__, path, str(int(exchange)),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(processes),
+            __file__,
+            path,
+            str(int(exchange)),
+        ]
         subprocess.run(command, check=True)
         return json.loads(Path(path).read_text(encoding="utf-8"))
 
@@ -98,10 +116,12 @@ def main():
         for _ in range(SETTINGS["rounds"])
     ]
     stored = {
-        "command": "make results", "settings": SETTINGS, "torch": torch.__version__,
+        "command": "make results",
+        "settings": SETTINGS,
+        "torch": torch.__version__,
         "python": platform.python_version(),
         "milliseconds": {n: summary([r[n] for r in rounds]) for n in ARRANGEMENTS},
-    }  # fmt: skip
+    }
     PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(stored["milliseconds"], indent=1))
 

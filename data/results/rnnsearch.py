@@ -19,11 +19,18 @@ from utils.text import EOS_ID, PAD_ID
 PATH = Path(__file__).resolve().with_suffix(".json")
 SEEDS = (0, 1, 2, 3, 4)
 SETTINGS = {
-    "direction": "en-fr", "embed_size": 64, "num_hiddens": 96, "num_maxout": 48,
-    "batch_size": 64, "num_epochs": 2, "num_pairs": 15000, "lr": 6e-3,
+    "direction": "en-fr",
+    "embed_size": 64,
+    "num_hiddens": 96,
+    "num_maxout": 48,
+    "batch_size": 64,
+    "num_epochs": 2,
+    "num_pairs": 15000,
+    "lr": 6e-3,
     "brief": {"num_epochs": 1, "num_pairs": 7500},
-    "beam_sizes": [1, 2, 5, 10], "length_penalties": [0.0, 1.0],
-}  # fmt: skip
+    "beam_sizes": [1, 2, 5, 10],
+    "length_penalties": [0.0, 1.0],
+}
 INIT = "the paper's initialisation"
 WHOLE, BRIEF = "RNNsearch", "brief"
 RUNS = [
@@ -37,9 +44,11 @@ def build(arm, vocabs, settings=SETTINGS):
     """The untrained model of an arm; all parts are in place in "brief", too."""
     sizes = (settings[name] for name in ("embed_size", "num_hiddens", "num_maxout"))
     return build_rnnsearch(
-        *map(len, vocabs), *sizes,
-        variant=arm if arm in VARIANTS else WHOLE, published_init=arm == INIT,
-    )  # fmt: skip
+        *map(len, vocabs),
+        *sizes,
+        variant=arm if arm in VARIANTS else WHOLE,
+        published_init=arm == INIT,
+    )
 
 
 def decode(model, pairs, vocabs, beam_size, length_penalty):
@@ -49,9 +58,12 @@ def decode(model, pairs, vocabs, beam_size, length_penalty):
     for chosen in cut(order, 128):
         batch = Batch.from_pairs([pairs[i] for i in chosen], *vocabs)
         ids, scores, _ = beam_search(
-            model, batch.source, batch.source_lens, beam_size,
+            model,
+            batch.source,
+            batch.source_lens,
+            beam_size,
             length_penalty=length_penalty,
-        )  # fmt: skip
+        )
         if beam_size == 1:  # the two programs, compared on a trained model
             greedy, _ = greedy_decode(model, batch.source, batch.source_lens)
             assert torch.equal(greedy, ids), "width 1 is not greedy"
@@ -73,15 +85,18 @@ def beams(model, pairs, vocabs, settings):
             same = torch.tensor(
                 [a == b for a, b in zip(words, greedy_words, strict=True)]
             )
-            rows.append({
-                "beam_size": beam_size, "length_penalty": length_penalty,
-                "bleu": round(bleu(words, references), 2),
-                "same_words": round(same.double().mean().item(), 4),
-                "above": round(((gains > 0) & ~same).double().mean().item(), 4),
-                "below": round(((gains < 0) & ~same).double().mean().item(), 4),
-                "log_prob": round(sum(log_probs) / len(pairs), 4),
-                "words": round(sum(map(len, words)) / len(pairs), 3),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "beam_size": beam_size,
+                    "length_penalty": length_penalty,
+                    "bleu": round(bleu(words, references), 2),
+                    "same_words": round(same.double().mean().item(), 4),
+                    "above": round(((gains > 0) & ~same).double().mean().item(), 4),
+                    "below": round(((gains < 0) & ~same).double().mean().item(), 4),
+                    "log_prob": round(sum(log_probs) / len(pairs), 4),
+                    "words": round(sum(map(len, words)) / len(pairs), 3),
+                }
+            )
     return rows
 
 
@@ -93,16 +108,22 @@ def run(arm, seed, settings):
     model = build(arm, vocabs, settings)
     plan = {**settings, **(settings["brief"] if arm == BRIEF else {})}
     trainer = train(
-        model, corpus["train"][: plan["num_pairs"]], vocabs, seed, plan["num_epochs"],
-        plan["batch_size"], plan["lr"],
-    )  # fmt: skip
+        model,
+        corpus["train"][: plan["num_pairs"]],
+        vocabs,
+        seed,
+        plan["num_epochs"],
+        plan["batch_size"],
+        plan["lr"],
+    )
     figures = {
         "bleu": test_bleu(model, corpus["test"], vocabs),
         "aer": test_aer(model, corpus["test"], vocabs),
         "train_loss": round(trainer.history[-1]["train_loss"], 4),
-        "updates": trainer.step, "seconds": round(trainer.seconds),
+        "updates": trainer.step,
+        "seconds": round(trainer.seconds),
         "parameters": sum(p.numel() for p in model.parameters()),
-    }  # fmt: skip
+    }
     if arm in (WHOLE, BRIEF):
         figures["beams"] = beams(model, corpus["test"], vocabs, settings)
     return figures

@@ -86,7 +86,11 @@ def _key(run):
 
 def _store(path, command, settings, runs):
     stored = {
-        "command": command, "settings": settings, "torch": torch.__version__,
-        "python": platform.python_version(), "threads_a_run": 1, "runs": runs,
-    }  # fmt: skip
+        "command": command,
+        "settings": settings,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "threads_a_run": 1,
+        "runs": runs,
+    }
     path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

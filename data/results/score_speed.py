@@ -33,18 +33,36 @@ from utils.seq2seq import build_model
 PATH = Path(__file__).resolve().with_suffix(".json")
 ROUNDS, LEAST = 25, 2e-3  # times of each; a time covers as many calls as fill 2 ms
 SETTINGS = {
-    "batch_size": 64, "threads": 1, "rounds": ROUNDS,
-    "lengths": [5, 10, 20, 40, 80], "sizes": [32, 64, 128, 256, 512],
-    "at_length": 20, "at_size": 128, "positions": 80,
-    "parts": [(20, 128), (20, 512), (80, 512)], "vocab_size": 400,
+    "batch_size": 64,
+    "threads": 1,
+    "rounds": ROUNDS,
+    "lengths": [5, 10, 20, 40, 80],
+    "sizes": [32, 64, 128, 256, 512],
+    "at_length": 20,
+    "at_size": 128,
+    "positions": 80,
+    "parts": [(20, 128), (20, 512), (80, 512)],
+    "vocab_size": 400,
     "decoders": [
-        "additive", "dot", "general", "Luong, additive", "Luong, general",
-        "context in the output", "two layers, top", "two layers, bottom",
-        "two layers, joined", "two layers, mixed", "two layers, hierarchical",
+        "additive",
+        "dot",
+        "general",
+        "Luong, additive",
+        "Luong, general",
+        "context in the output",
+        "two layers, top",
+        "two layers, bottom",
+        "two layers, joined",
+        "two layers, mixed",
+        "two layers, hierarchical",
     ],
-    "decoding": {"batch_size": 16, "embed_size": 64, "source": [5, 20, 40, 80, 160],
-                 "target": [10, 40, 160]},
-}  # fmt: skip
+    "decoding": {
+        "batch_size": 16,
+        "embed_size": 64,
+        "source": [5, 20, 40, 80, 160],
+        "target": [10, 40, 160],
+    },
+}
 GRID = sorted(
     {(S, SETTINGS["at_size"]) for S in SETTINGS["lengths"]}
     | {(SETTINGS["at_length"], H) for H in SETTINGS["sizes"]}
@@ -204,14 +222,18 @@ if __name__ == "__main__":
     torch.set_num_threads(SETTINGS["threads"])
     B, settings = SETTINGS["batch_size"], SETTINGS["decoding"]
     stored = {
-        "command": "make results", "settings": SETTINGS, "torch": torch.__version__,
-        "python": platform.python_version(), "machine": platform.machine(),
+        "command": "make results",
+        "settings": SETTINGS,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
         "steps": [timed(step_calls(S, H, B), S=S, H=H) for S, H in GRID],
         "parts": [timed(part_calls(S, H, B), S=S, H=H) for S, H in SETTINGS["parts"]],
         "decoders": timed(decoder_calls(SETTINGS["at_length"], B)),
         "decoding": [
             timed(decoding_calls(S, T), S=S, T=T)
-            for S in settings["source"] for T in settings["target"]
+            for S in settings["source"]
+            for T in settings["target"]
         ],
-    }  # fmt: skip
+    }
     PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

@@ -15,14 +15,19 @@ from utils.seq2seq import build_model
 
 PATH = Path(__file__).resolve().with_suffix(".json")
 SETTINGS = {
-    "embed_size": 64, "num_hiddens": 128, "bidirectional": True, "batch_size": 64,
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "bidirectional": True,
+    "batch_size": 64,
     "stories": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.STORY_SIZES},
     "headlines": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.HEADLINE_SIZES},
     "dates": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.DATE_SIZES},
-}  # fmt: skip
+}
 TASKS = {
-    "stories": tasks.stories, "headlines": tasks.headlines, "dates": tasks.dates,
-}  # fmt: skip
+    "stories": tasks.stories,
+    "headlines": tasks.headlines,
+    "dates": tasks.dates,
+}
 KINDS, SEEDS = ("attention", "fixed"), (0, 1, 2)
 RUNS = [
     {"task": task, "kind": kind, "seed": seed}
@@ -43,9 +48,12 @@ def build(task, kind, seed):
     vocabs = corpus(task).vocabs()
     torch.manual_seed(seed)
     model = build_model(
-        kind, *map(len, vocabs), SETTINGS["embed_size"], SETTINGS["num_hiddens"],
+        kind,
+        *map(len, vocabs),
+        SETTINGS["embed_size"],
+        SETTINGS["num_hiddens"],
         bidirectional=SETTINGS["bidirectional"],
-    )  # fmt: skip
+    )
     return model, vocabs
 
 
@@ -104,11 +112,17 @@ def run(task, kind, seed, settings):
     if kind == "attention":
         untrained = attention(model, data["test"], vocabs, task)
     trainer = train(
-        model, data["train"], vocabs, seed, plan["num_epochs"], settings["batch_size"],
+        model,
+        data["train"],
+        vocabs,
+        seed,
+        plan["num_epochs"],
+        settings["batch_size"],
         plan["lr"],
-    )  # fmt: skip
+    )
     return {
-        "steps": trainer.step, "seconds": round(trainer.seconds),
+        "steps": trainer.step,
+        "seconds": round(trainer.seconds),
         "train_loss": round(trainer.history[-1]["train_loss"], 4),
         "untrained": untrained,
         "splits": {
@@ -118,7 +132,7 @@ def run(task, kind, seed, settings):
             }
             for split in list(data.splits)[1:]
         },
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

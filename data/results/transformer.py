@@ -33,12 +33,24 @@ SEEDS = (0, 1, 2)
 RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
 BUCKETS = ((1, 10), (11, 15), (16, 20), (21, 30))  # source words
 SETTINGS = {
-    "direction": "en-fr", "embed_size": 64, "num_hiddens": 128, "batch_size": 64,
-    "num_heads": 4, "num_layers": 2, "num_ffn": 256, "num_epochs": 4,
-    "max_words": 15, "buckets": BUCKETS,
-    "times": {"lengths": [5, 10, 20, 40, 80], "vocab_size": 400, "rounds": 7,
-              "training_batch": 64, "decoding_batch": 16},
-}  # fmt: skip
+    "direction": "en-fr",
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "batch_size": 64,
+    "num_heads": 4,
+    "num_layers": 2,
+    "num_ffn": 256,
+    "num_epochs": 4,
+    "max_words": 15,
+    "buckets": BUCKETS,
+    "times": {
+        "lengths": [5, 10, 20, 40, 80],
+        "vocab_size": 400,
+        "rounds": 7,
+        "training_batch": 64,
+        "decoding_batch": 16,
+    },
+}
 ARMS = {
     "additive": {"lr": 1.2e-2},
     "multi-head": {"lr": 6e-3, "heads": True},
@@ -147,7 +159,7 @@ def run(settings, arm=None, seed=None, lr=None, times=None):
         "bleu_by_length": by_length(model, corpus["test"], vocabs),
         "valid_aer": alignment_errors(model, valid, vocabs),
         "aer": alignment_errors(model, test, vocabs),
-    }  # fmt: skip
+    }
 
 
 def by_length(model, pairs, vocabs):

@@ -142,8 +142,11 @@ def printed(cell):
     """What a code cell printed or returned, as text; without bars of progress."""
     text = [output.text for output in cell.outputs if output.output_type == "stream"]
     if not any("image/png" in output.get("data", {}) for output in cell.outputs):
-        text += [o.data["text/plain"] for o in cell.outputs
-                 if "text/plain" in o.get("data", {}) and len(o.data) == 1]
+        text += [
+            o.data["text/plain"]
+            for o in cell.outputs
+            if "text/plain" in o.get("data", {}) and len(o.data) == 1
+        ]
     return "".join(text).rstrip()
 
 
