@@ -20,13 +20,15 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from utils import fast
-from utils.data import BatchLoader, load_multi30k, load_tsv, load_village
+from utils import by_hand
+from utils.checkpoint import load_checkpoint, save_checkpoint
+from utils.corpora import load_multi30k, load_tsv, load_village
+from utils.data import BatchLoader
 from utils.decoding import translate_tokens
 from utils.metrics import bleu
 from utils.subwords import SampledLoader, SubwordVocab, as_spelled
 from utils.text import Vocab
-from utils.training import Trainer, load_checkpoint, save_checkpoint
+from utils.training import Trainer
 from utils.translator import DECODERS, build_translator
 
 
@@ -136,10 +138,10 @@ class ShareOfLoss(nn.Module):
 
     def forward(self, batch):
         if len(batch.source) < self.world:  # too few to share: all do the same
-            return fast.loss(self.model, batch, self.label_smoothing)
+            return by_hand.loss(self.model, batch, self.label_smoothing)
         own = type(batch)(*(column[self.rank :: self.world] for column in batch))
         weight = self.world * own.target_lens.sum() / batch.target_lens.sum()
-        return weight * fast.loss(self.model, own, self.label_smoothing)
+        return weight * by_hand.loss(self.model, own, self.label_smoothing)
 
 
 def join_processes():
@@ -202,7 +204,7 @@ def fit(corpus, settings, out=None, resume=False, patience=None, progress=True):
         OnDevice(BatchLoader(corpus["valid"], *vocabs, 128, shuffle=False), device),
         lr=settings.lr,
         averaging=settings.averaging,
-        loss_function=partial(fast.loss, label_smoothing=settings.label_smoothing),
+        loss_function=partial(by_hand.loss, label_smoothing=settings.label_smoothing),
     )
     if world > 1:
         share = ShareOfLoss(model, settings.label_smoothing, rank, world)

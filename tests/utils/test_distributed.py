@@ -1,0 +1,231 @@
+"""The training command on two processes: torchrun's own, on this machine, with gloo.
+
+Run as a program under torchrun, this file is one of the processes of the first test.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file, save_file
+from torch.nn.parallel import DistributedDataParallel
+
+from utils import by_hand
+from utils.checkpoint import load_checkpoint
+from utils.corpora import load_village
+from utils.data import Batch
+from utils.decoding import translate_tokens
+from utils.train import ShareOfLoss, join_processes
+from utils.translator import build_translator
+
+ROOT = Path(__file__).resolve().parents[2]
+SMOOTHING = 0.1
+pytestmark = pytest.mark.skipif(
+    not (dist.is_available() and dist.is_gloo_available()),
+    reason="this build of PyTorch can't join processes",
+)
+
+
+def model_and_batches():
+    """A small model without dropout; 2 × 4 sentences, 7, and 1: one process idle."""
+    corpus = load_village("en", "fr")
+    vocabs = corpus.vocabs()
+    torch.manual_seed(0)
+    model = build_translator("translator", *map(len, vocabs), 8, 12, 10, 0.0)
+    pairs = sorted(corpus["train"][:40], key=lambda pair: len(pair.target))
+    pairs = [pairs[0], pairs[-1]] * 4 + pairs[1:]  # one process: short, the other: long
+    groups = pairs[:8], pairs[8:15], pairs[15:16]
+    return model, [Batch.from_pairs(group, *vocabs) for group in groups]
+
+
+def gradients(model, loss):
+    model.zero_grad()
+    loss.backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def work(folder):
+    """What each process does in the first test: the gradients of every batch."""
+    rank, world, device = join_processes()
+    assert (world, device) == (2, "cpu")
+    model, batches = model_and_batches()
+    together = DistributedDataParallel(ShareOfLoss(model, SMOOTHING, rank, world))
+    found = [gradients(model, together(batch)) for batch in batches]
+    found = {
+        f"{number} {name}": gradient
+        for number, gradients_of_one in enumerate(found)
+        for name, gradient in gradients_of_one.items()
+    }
+    save_file(found, f"{folder}/rank{rank}.safetensors")
+    dist.destroy_process_group()
+
+
+def torchrun(*arguments):
+    """The command of two processes, one thread each."""
+    return [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        *map(str, arguments),
+    ]
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
+    done = subprocess.run(
+        torchrun(__file__, tmp_path), env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    ranks = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1)]
+    model, batches = model_and_batches()
+    for number, batch in enumerate(batches):
+        expected = gradients(model, by_hand.loss(model, batch, SMOOTHING))
+        for name, gradient in expected.items():
+            for found in ranks:
+                torch.testing.assert_close(
+                    found[f"{number} {name}"], gradient, atol=1e-6, rtol=1e-4
+                )
+
+
+def test_a_mean_of_the_processes_means_would_be_another_gradient():
+    """So the test above can tell: its halves have different numbers of words."""
+    model, (batch, *_) = model_and_batches()
+    whole = gradients(model, by_hand.loss(model, batch))
+    parts = []
+    for rank in (0, 1):
+        own = Batch(*(column[rank::2] for column in batch))
+        parts.append(gradients(model, by_hand.loss(model, own)))
+    off = max(
+        ((a + b) / 2 - whole[name]).norm() / whole[name].norm()
+        for name, (a, b) in zip(
+            whole, zip(parts[0].values(), parts[1].values(), strict=True), strict=True
+        )
+    )
+    assert off > 0.1
+
+
+# --- the command, and a process that dies --------------------------------------------
+
+EPOCHS = 40
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Arguments of the training command, on 240 sentence pairs."""
+    pairs = load_village("en", "fr")["train"][:240]
+    lines = [f"{' '.join(p.source)}\t{' '.join(p.target)}\n" for p in pairs]
+    (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    return [
+        "--tsv",
+        tmp_path / "pairs.tsv",
+        "--source",
+        "en",
+        "--target",
+        "fr",
+        "--held-out",
+        20,
+        "--out",
+        tmp_path / "model",
+        "--num-epochs",
+        EPOCHS,
+        "--embed-size",
+        16,
+        "--num-hiddens",
+        16,
+        "--enc-hiddens",
+        16,
+        "--source-pieces",
+        0,
+        "--target-pieces",
+        0,
+        "--batch-size",
+        40,
+    ]
+
+
+def worker(parent, rank):
+    """The process of this rank among torchrun's children, once it is there."""
+    psutil = pytest.importorskip("psutil")
+    for child in psutil.Process(parent.pid).children(recursive=True):
+        try:
+            if child.environ().get("RANK") == str(rank):
+                return child
+        except psutil.Error:
+            continue
+    return None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows kills otherwise")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
+    command, tmp_path, rank
+):
+    last = tmp_path / "model.last.safetensors"
+    training = subprocess.Popen(
+        torchrun("-m", "utils.train", *command),
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not last.exists() and training.poll() is None:
+            assert time.monotonic() < deadline, "no epoch was finished in time"
+            time.sleep(0.02)
+        worker(training, rank).kill()  # in the middle of whatever it is doing
+        _, messages = training.communicate(timeout=60)
+    finally:
+        training.kill()
+    assert training.returncode != 0 and "SIGKILL" in messages
+
+    stored = load_checkpoint(last)
+    epochs = len(stored.training["history"])
+    assert 1 <= epochs < EPOCHS
+    best = load_checkpoint(tmp_path / "model.safetensors")
+    result = translate_tokens(best.model, [["the", "dog"]], *best[1:3], max_steps=5)
+    assert len(result[0].tokens) > 0
+
+    one = [sys.executable, "-m", "utils.train", *map(str, command), "--resume"]
+    done = subprocess.run(
+        one, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert f"epoch {EPOCHS}:" in done.stdout
+    history = load_checkpoint(last).training["history"]
+    assert history[:epochs] == stored.training["history"] and len(history) == EPOCHS
+
+
+def test_one_process_and_two_learn_the_same(command, tmp_path):
+    """Without dropout, the losses of all epochs agree, so the command is unchanged."""
+    short = [*command, "--dropout", 0, "--num-epochs", 3]
+    losses = []
+    for name, start in (("one", [sys.executable]), ("two", torchrun())):
+        arguments = [*short, "--out", tmp_path / name]
+        done = subprocess.run(
+            [*start, "-m", "utils.train", *map(str, arguments)],
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        saved = load_checkpoint(tmp_path / f"{name}.last.safetensors")
+        losses.append([epoch["valid_loss"] for epoch in saved.training["history"]])
+        assert done.stdout.count("stored: ") == 1  # one process speaks for both
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+if __name__ == "__main__":
+    work(sys.argv[1])

@@ -1,0 +1,323 @@
+"""The explorer: its numbers against other ways to them, its figure, its answers."""
+
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+from mirror import ROOT
+from PIL import Image
+
+from utils.checkpoint import load_checkpoint
+from utils.decoding import translate
+from utils.explorer import MAX_WORDS, Explorer, draw_step, explore
+from utils.seq2seq import build_model
+from utils.text import BOS_ID, EOS_ID
+
+SENTENCE = "The old baker does not sell bread."
+FOLDER = ROOT / "data" / "models"
+MODELS = {  # model, vocabularies
+    target: load_checkpoint(FOLDER / f"village-en-{target}.safetensors")[:3]
+    for target in ("fr", "zh")
+}
+
+
+pytestmark = pytest.mark.usefixtures("offscreen")
+
+
+def run(sentence=SENTENCE, target="fr", forced=None):
+    model, *vocabs = MODELS[target]
+    return explore(model, sentence, *vocabs, forced=forced)
+
+
+def stack(exploration, name):
+    return np.stack([getattr(step, name) for step in exploration.steps])
+
+
+# The numbers
+
+
+@pytest.mark.parametrize("target", MODELS)
+def test_it_translates_as_translate_does(target):
+    model, *vocabs = MODELS[target]
+    ours, theirs = run(target=target), translate(model, SENTENCE, *vocabs)
+    assert (ours.text, ours.tokens) == (theirs.text, theirs.tokens)
+    assert ours.source_tokens == theirs.source_tokens
+    np.testing.assert_allclose(
+        stack(ours, "weights"), theirs.attention_weights, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("forced", [None, {2: "jeune", 4: "ne"}])
+def test_every_number_follows_from_the_model(forced):
+    """The steps against one pass with the whole target given, and the equations."""
+    model, src_vocab, tgt_vocab = MODELS["fr"]
+    found = run(forced=forced)
+    source = torch.tensor([src_vocab[found.source_tokens]])
+    target = torch.tensor([[BOS_ID, *tgt_vocab[found.tokens[:-1]]]])
+    with torch.no_grad():
+        scores, _ = model(source, target, torch.tensor([source.shape[1]]))
+        h, _ = model.encoder(source, torch.tensor([source.shape[1]]))
+        attention = model.decoder.attention
+        for step in found.steps:
+            sums = attention.W_q(torch.tensor(step.query)) + attention.W_k(h[0])
+            e = attention.w_v(torch.tanh(sums)).squeeze(1)
+            np.testing.assert_allclose(step.scores, e, atol=1e-4)
+            np.testing.assert_allclose(step.weights, e.softmax(0), atol=1e-5)
+            np.testing.assert_allclose(
+                step.context, torch.tensor(step.weights) @ h[0], atol=1e-5
+            )
+            for j, state in enumerate(h[0]):
+                c = torch.tensor(step.context)
+                cosine = c @ state / (c.norm() * state.norm())
+                assert step.likeness[j] == pytest.approx(cosine.item(), abs=1e-5)
+    np.testing.assert_allclose(
+        stack(found, "weights"), model.decoder.attention_weights[0], atol=1e-5
+    )
+    for step, chances in zip(found.steps, scores[0].softmax(dim=-1), strict=True):
+        for word, chance in step.choices.items():
+            assert chance == pytest.approx(chances[tgt_vocab[word]].item(), abs=1e-5)
+        if not step.forced:
+            assert step.word == next(iter(step.choices))
+            assert step.choices[step.word] == pytest.approx(chances.max().item())
+
+
+def test_a_forced_word_moves_the_next_word_and_then_the_weights():
+    """y_i is read when s_{i+1} is made, and that is the query of step i + 2."""
+    free, forced = run(), run(forced={2: "jeune"})
+    assert forced.tokens[:2] == [free.tokens[0], "jeune"] and free.tokens[1] != "jeune"
+    assert [step.forced for step in forced.steps[:4]] == [False, True, False, False]
+    for name in ("query", "scores", "weights", "context", "likeness"):
+        ours, theirs = stack(forced, name), stack(free, name)
+        np.testing.assert_array_equal(ours[:3], theirs[:3])
+        assert not np.allclose(ours[3], theirs[3], atol=1e-4)
+    assert forced.steps[1].choices.items() >= free.steps[1].choices.items()
+    assert forced.steps[2].choices != free.steps[2].choices
+
+
+def test_to_force_what_the_model_writes_changes_nothing():
+    free = run()
+    same = run(forced=dict(enumerate(free.tokens, start=1)))
+    assert same.tokens == free.tokens and all(step.forced for step in same.steps)
+    np.testing.assert_array_equal(stack(same, "scores"), stack(free, "scores"))
+
+
+def test_a_forced_end_ends():
+    assert run(forced={3: "<eos>"}).tokens == [*run().tokens[:2], "<eos>"]
+
+
+def test_without_an_end_it_stops():
+    torch.manual_seed(0)
+    _, *vocabs = MODELS["fr"]
+    model = build_model("attention", *map(len, vocabs), 8, 8)
+    with torch.no_grad():
+        model.decoder.dense.bias[EOS_ID] = -1e9
+    found = explore(model, "the baker", *vocabs)
+    assert len(found.steps) == 2 * 3 + 10 and "<eos>" not in found.tokens
+
+
+def test_unknown_words_are_named():
+    found = run("The zebra sells <unk> bread.")
+    assert found.unknown[0] == "zebra" and "bread" not in found.unknown
+    assert run().unknown == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "forced", "error", "message"),
+    [
+        (None, None, TypeError, "expected a text as a string"),
+        ("", None, ValueError, "the sentence has no word"),
+        (" \n\t", None, ValueError, "the sentence has no word"),
+        ("bread " * (MAX_WORDS + 1), None, ValueError, "has 31 words.*room for 30"),
+        (SENTENCE, {2: "zèbre"}, ValueError, "can't write 'zèbre'"),
+        (SENTENCE, {2: "<pad>"}, ValueError, "can't write '<pad>'"),
+        (SENTENCE, {2: "<bos>"}, ValueError, "can't write '<bos>'"),
+        (SENTENCE, {0: "le"}, ValueError, "steps are counted from 1"),
+        (SENTENCE, {1: "le", 40: "le"}, ValueError, "ends at step .*at step 40"),
+    ],
+)
+def test_bad_input_gets_an_answer(sentence, forced, error, message):
+    with pytest.raises(error, match=message):
+        run(sentence, forced=forced)
+
+
+def test_a_model_without_attention_gets_an_answer():
+    _, *vocabs = MODELS["fr"]
+    model = build_model("fixed", *map(len, vocabs), 8, 8)
+    with pytest.raises(TypeError, match="this model has none"):
+        explore(model, SENTENCE, *vocabs)
+
+
+# The figure
+
+
+def texts(fig):
+    fig.canvas.draw()
+    return [text.get_text() for text in fig.findobj(matplotlib.text.Text)]
+
+
+@pytest.mark.parametrize("target", MODELS)
+def test_the_figure_shows_the_step(target):
+    found = run(target=target, forced={2: run(target=target).tokens[0]})
+    fig = draw_step(found, 2)
+    shown = texts(fig)
+    assert set(found.source_tokens) | set(found.steps[1].choices) <= set(shown)
+    assert any("step 2 of" in t and "(forced)" in t for t in shown)
+    bars = [ax for ax in fig.axes if len(ax.patches) > len(found.source_tokens)]
+    for ax, name in zip(bars, ("scores", "weights", "likeness"), strict=True):
+        heights = [bar.get_height() for bar in ax.containers[0]]
+        np.testing.assert_allclose(heights, getattr(found.steps[1], name), atol=1e-6)
+    (strip,) = fig.axes[0].images
+    np.testing.assert_array_equal(strip.get_array()[0], found.steps[1].query)
+
+
+def test_the_written_word_is_marked():
+    found = run(forced={2: "jeune"})
+    rows = [bar for bar in draw_step(found, 2).axes[-1].patches]
+    assert len(rows) == len(found.steps[1].choices)
+    colors = [bar.get_facecolor() for bar in rows]
+    written = list(found.steps[1].choices).index("jeune")
+    assert [color for color in colors if colors.count(color) == 1] == [colors[written]]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "number"),
+    [
+        ("the grandmother " * (MAX_WORDS // 2), 1),
+        ("the grandmother " * (MAX_WORDS // 2), 12),
+        ("the grandmother sings " + "o" * 500, 1),
+    ],
+)
+def test_all_labels_of_a_long_sentence_are_inside_the_figure(sentence, number):
+    fig = draw_step(run(sentence), number)
+    fig.canvas.draw()
+    inside, box = fig.get_tightbbox().extents * fig.dpi, fig.bbox
+    assert inside[0] >= 0 and inside[1] >= 0
+    assert inside[2] <= box.x1 and inside[3] <= box.y1
+
+
+def test_one_scale_for_all_steps_of_a_sentence():
+    found = run()
+    limits = [
+        [ax.get_ylim() for ax in draw_step(found, number).axes[1:4]]
+        for number in range(1, len(found.steps) + 1)
+    ]
+    assert all(step == limits[0] for step in limits)
+
+
+def test_the_background_is_opaque_and_settings_stay():
+    transparent = {"figure.facecolor": (1, 1, 1, 0), "axes.facecolor": (1, 1, 1, 0)}
+    with matplotlib.rc_context(transparent):
+        before = matplotlib.rcParams.copy()
+        file = io.BytesIO()
+        draw_step(run(), 1).savefig(file)
+        assert matplotlib.rcParams == before
+    assert Image.open(file).convert("RGBA").getchannel("A").getextrema() == (255, 255)
+
+
+@pytest.mark.parametrize("number", [0, -1, 99])
+def test_no_such_step(number):
+    with pytest.raises(ValueError, match=f"no step {number}: there are 1 to"):
+        draw_step(run(), number)
+    assert not plt.get_fignums()
+
+
+def test_a_given_figure_is_used():
+    fig = Figure()
+    assert draw_step(run(), 1, fig) is fig and not plt.get_fignums()
+
+
+# The widget
+
+
+@pytest.fixture
+def explorer():
+    sentences = [SENTENCE, "I love to eat apples."]
+    return Explorer({"French": MODELS["fr"], "Chinese": MODELS["zh"]}, sentences)
+
+
+def state(explorer):
+    return explorer.image.value, explorer.written.value
+
+
+def test_it_opens_with_the_first_sentence(explorer):
+    assert explorer.sentence.value == SENTENCE and explorer.message.value == ""
+    assert explorer.slider.max == explorer.play.max == len(run().steps)
+    assert Image.open(io.BytesIO(explorer.image.value)).width == 1000
+    assert "<b><u>le</u></b> vieux" in explorer.written.value
+    assert not plt.get_fignums()
+
+
+def test_the_slider_steps_back_and_forth(explorer):
+    first = state(explorer)
+    explorer.slider.value = 2
+    assert all(a != b for a, b in zip(state(explorer), first, strict=True))
+    assert "<b><u>vieux</u></b>" in explorer.written.value
+    explorer.slider.value = 1
+    assert state(explorer) == first
+
+
+def test_picking_typing_and_another_language(explorer):
+    explorer.slider.value = 3
+    explorer.pick.value = "I love to eat apples."
+    assert explorer.sentence.value == "I love to eat apples."
+    assert explorer.exploration.text == run("I love to eat apples.").text
+    assert explorer.slider.value == 1
+    explorer.sentence.value = "The girl sings."
+    assert explorer.exploration.text == run("The girl sings.").text
+    explorer.model.value = "Chinese"
+    assert explorer.exploration.text == run("The girl sings.", "zh").text
+    assert explorer.slider.max == len(explorer.exploration.steps)
+
+
+def test_forcing_and_freeing(explorer):
+    free = explorer.exploration.tokens
+    explorer.slider.value = 2
+    assert "vieux" in explorer.force.options
+    explorer.force.value = " Jeune "
+    assert explorer.exploration.tokens == run(forced={2: "jeune"}).tokens
+    assert explorer.slider.value == 2 and explorer.force.value == ""
+    explorer.slider.value = 4
+    explorer.force.value = "."
+    assert explorer.forced == {2: "jeune", 4: "."}
+    explorer.slider.value = 3
+    explorer.force.value = "fermier"  # what was forced later is free again
+    assert explorer.forced == {2: "jeune", 3: "fermier"}
+    explorer.free.click()
+    assert explorer.forced == {} and explorer.exploration.tokens == free
+
+
+@pytest.mark.parametrize(
+    ("sentence", "answer"),
+    [
+        ("", "no word"),
+        ("   ", "no word"),
+        ("bread " * 31, "31 words"),
+        ("bread " * 5000, "5000 words"),
+    ],
+)
+def test_a_bad_sentence_is_answered_in_place(explorer, sentence, answer, capsys):
+    explorer.sentence.value = "The girl sings."
+    explorer.sentence.value = sentence
+    assert answer in explorer.message.value and explorer.view.layout.display == "none"
+    explorer.sentence.value = SENTENCE
+    assert explorer.message.value == "" and explorer.view.layout.display is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bad_word_is_answered_in_place_and_the_view_stays(explorer):
+    before = state(explorer)
+    explorer.force.value = "<script>"
+    assert "can&#x27;t write &#x27;&lt;script&gt;&#x27;" in explorer.message.value
+    assert state(explorer) == before and explorer.view.layout.display is None
+    assert explorer.forced == {}
+
+
+def test_unknown_words_are_named_and_escaped(explorer):
+    explorer.sentence.value = "The zebra sells <b>."
+    assert "<b>zebra, &lt;, b, &gt;</b>" in explorer.message.value
+    assert "&lt;unk&gt;" in explorer.message.value
+    assert explorer.exploration.unknown == ["zebra", "<", "b", ">"]

@@ -1,0 +1,1 @@
+"""Exercises that answer: an engine, and a module of data for each notebook."""
