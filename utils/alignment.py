@@ -37,7 +37,7 @@ def read_along(model, batch, places=None):
 
 
 @torch.no_grad()
-def teacher_forced_weights(model, pairs, vocabs, batch_size=128):
+def forced_weights(model, pairs, vocabs, batch_size=128):
     """Attention weights (T, S) of each pair while the decoder reads its target.
 
     Rows and columns of <eos> are left out.

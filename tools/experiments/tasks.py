@@ -64,7 +64,7 @@ def forward(weights, pair):
 
 def attention(model, pairs, vocabs, task):
     """Where the weights fall while the decoder reads the true target."""
-    weights = alignment.teacher_forced_weights(model, pairs, vocabs)
+    weights = alignment.forced_weights(model, pairs, vocabs)
     figures = alignment.attention_on_gold(weights, pairs)._asdict()
     if task == "dates":
         shares = [forward(w, p) for w, p in zip(weights, pairs, strict=True)]
