@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from torch import nn
+from helpers_decoding import random_model
 
 from utils.alignment import (
     attention_on_gold,
@@ -18,10 +18,7 @@ from utils.alignment import (
     words_right,
 )
 from utils.data import Batch, Pair
-from utils.seq2seq import EncoderDecoder, build_model
 from utils.text import Vocab
-from utils.transformer import build_transformer
-from utils.variants import WindowDecoder
 
 VOCAB = Vocab([list("abcdefgh")], "en")
 PAIRS = [
@@ -35,23 +32,9 @@ WEIGHTS = torch.tensor(
 )
 
 
-def some_model(kind):
-    torch.manual_seed(0)
-    if kind == "transformer":
-        return build_transformer(len(VOCAB), len(VOCAB), 8, 2, 1)
-    model = build_model("attention", len(VOCAB), len(VOCAB), 6, 8)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.7)
-    if kind == "window":
-        decoder = WindowDecoder(len(VOCAB), 6, 8, reach=1)
-        decoder.load_state_dict(model.decoder.state_dict())
-        return EncoderDecoder(model.encoder, decoder)
-    return model
-
-
 @pytest.mark.parametrize("kind", ["attention", "window", "transformer"])
 def test_reading_along_is_teacher_forcing(kind):
-    model, batch = some_model(kind), Batch.from_pairs(PAIRS, VOCAB, VOCAB)
+    model, batch = random_model(kind, len(VOCAB)), Batch.from_pairs(PAIRS, VOCAB, VOCAB)
     scores, weights = read_along(model, batch)
     expected, _ = model(batch.source, batch.target_in, batch.source_lens)
     torch.testing.assert_close(scores, expected)
@@ -64,13 +47,15 @@ def test_reading_along_is_teacher_forcing(kind):
 
 def test_given_places_lead_the_window():
     batch = Batch.from_pairs(PAIRS, VOCAB, VOCAB)
-    _, weights = read_along(some_model("window"), batch, linked_places(PAIRS))
+    _, weights = read_along(
+        random_model("window", len(VOCAB)), batch, linked_places(PAIRS)
+    )
     seen = [row.nonzero().flatten().tolist() for row in weights[0, :4]]
     assert seen == [[0, 1], [0, 1], [3, 4, 5], [4, 5]]  # around 0, 0, 4 and 5
 
 
 def test_words_right_and_places_right():
-    model = some_model("attention")
+    model = random_model("attention", len(VOCAB))
     right, on_gold = words_right(model, PAIRS, (VOCAB, VOCAB))
     for pair, hits, places in zip(PAIRS, right, on_gold, strict=True):
         batch = Batch.from_pairs([pair], VOCAB, VOCAB)
@@ -149,9 +134,7 @@ NO_LINKS, NO_GOLD = GOLD._replace(alignment=frozenset()), GOLD._replace(alignmen
         ),
         (
             lambda: forced_weights(
-                build_model("fixed", len(VOCAB), len(VOCAB), 4, 4),
-                PAIRS,
-                (VOCAB, VOCAB),
+                random_model("fixed", len(VOCAB)), PAIRS, (VOCAB, VOCAB)
             ),
             TypeError,
             "this model has no attention",

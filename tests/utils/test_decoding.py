@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from torch import nn
+from helpers_decoding import KINDS, TRANSLATORS, random_model
 
 from utils import decoding
 from utils.data import BatchLoader, Pair
@@ -21,24 +21,13 @@ from utils.decoding import (
     translate,
     translate_tokens,
 )
-from utils.rnnsearch import build_rnnsearch
-from utils.seq2seq import EncoderDecoder, Seq2SeqEncoder, build_model
+from utils.seq2seq import build_model
 from utils.subwords import SubwordVocab, to_words
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 from utils.training import Trainer
-from utils.transformer import build_transformer
-from utils.translator import build_translator
-from utils.variants import HierarchicalDecoder, LuongDecoder, WindowDecoder
 
 WORDS = "one two three four five six".split()
 VOCAB = Vocab([WORDS], "en")
-DECODERS = {
-    "luong": LuongDecoder,
-    "hierarchical": HierarchicalDecoder,
-    "window": WindowDecoder,
-}
-RNNSEARCH = {"rnnsearch": "RNNsearch", "released": "order of the released code"}
-KINDS = ["attention", "fixed", "transformer", *RNNSEARCH, *DECODERS]
 TINY = 6  # words in the vocabulary of random models: four special ones and two
 WRITTEN = [EOS_ID, UNK_ID, 4, 5]  # all but <pad> and <bos>
 WIDE = len(WRITTEN) ** 3  # a beam that keeps every hypothesis of three words
@@ -59,23 +48,6 @@ def trained(request):
     loader = BatchLoader(pairs, VOCAB, VOCAB, 32)
     Trainer(model, loader, 20, lr=1e-2).fit(progress=False)
     return model
-
-
-def random_model(kind="attention", seed=0, size=TINY):
-    """Large random weights: probabilities that are far from equal."""
-    torch.manual_seed(seed)
-    if kind in RNNSEARCH:
-        model = build_rnnsearch(size, size, 4, 5, variant=RNNSEARCH[kind])
-    elif kind == "transformer":
-        model = build_transformer(size, size, 8, 2, 2, 9)
-    elif kind in DECODERS:
-        encoder = Seq2SeqEncoder(size, 4, 5, num_layers=2)
-        model = EncoderDecoder(encoder, DECODERS[kind](size, 4, 5, num_layers=2))
-    else:
-        model = build_model(kind, size, size, 4, 5, num_layers=2)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.8)
-    return model.eval()
 
 
 def some_sources(B=3, S=4):
@@ -141,7 +113,7 @@ def every_hypothesis(max_steps):
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_and_a_beam_of_one_equal_a_plain_loop(kind):
     for seed in range(6):
-        model = random_model(kind, seed)
+        model = random_model(kind, TINY, seed=seed)
         source, lens = some_sources()
         ids, weights = greedy_decode(model, source, lens, 7)
         assert (weights is None) == (kind == "fixed")
@@ -161,7 +133,7 @@ def test_a_beam_that_keeps_everything_is_exhaustive(kind):
     hypotheses, better = list(every_hypothesis(3)), 0
     lengths = torch.tensor(list(map(len, hypotheses)))
     for seed in range(8):
-        model = random_model(kind, seed)
+        model = random_model(kind, TINY, seed=seed)
         source, lens = some_sources()
         greedy = beam_search(model, source, lens, 1, 3)[1]
         for length_penalty in (0.0, 0.6, 1.0):
@@ -182,7 +154,7 @@ def test_a_beam_that_keeps_everything_is_exhaustive(kind):
 def test_score_and_weights_are_those_of_the_words_returned(kind, length_penalty):
     """So the states moved with their hypotheses; and no sentence meets another."""
     for seed, beam_size in ((0, 2), (1, 5), (2, 3)):
-        model = random_model(kind, seed)
+        model = random_model(kind, TINY, seed=seed)
         source, lens = some_sources()
         ids, log_probs, weights = beam_search(
             model, source, lens, beam_size, 6, length_penalty
@@ -281,7 +253,7 @@ def test_log_probabilities_are_summed_in_float64():
 
 
 def test_rows_of_a_state_and_of_a_beam():
-    model, (source, lens) = random_model(), some_sources()
+    model, (source, lens) = random_model("attention", TINY), some_sources()
     state = model.decoder.init_state(model.encoder(source, lens), lens)
     rows = torch.tensor([2, 0, 0, 1])
     chosen = select_rows(state, rows)
@@ -305,7 +277,7 @@ searches = pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("kind", ["attention", "fixed"])
 def test_pad_and_bos_are_never_written(kind, search):
     """However much a model wants to; so every word has its row of weights."""
-    model = random_model(kind)
+    model = random_model(kind, TINY)
     with torch.no_grad():
         model.decoder.dense.bias[[PAD_ID, BOS_ID]] = 50.0
         model.decoder.dense.bias[EOS_ID] = 9.0
@@ -318,7 +290,7 @@ def test_pad_and_bos_are_never_written(kind, search):
 
 @searches
 def test_without_an_end_there_are_twice_the_words_and_ten(search):
-    model = random_model()
+    model = random_model("attention", TINY)
     with torch.no_grad():
         model.decoder.dense.bias[EOS_ID] = -1e9
     assert search(model, *some_sources(S=4))[0].shape == (3, 2 * 4 + 10)
@@ -337,7 +309,7 @@ def test_dropout_is_off(search):
 @searches
 @pytest.mark.parametrize("number", [torch.nan, torch.inf])
 def test_scores_without_a_best_are_refused(number, search):
-    model = random_model()
+    model = random_model("attention", TINY)
     with torch.no_grad():
         model.decoder.dense.bias[A] = number
     with pytest.raises(ValueError, match="best scores of the next word are NaN or inf"):
@@ -377,48 +349,38 @@ def test_a_sentence_that_has_ended_costs_nothing(trained):
 
 
 def test_unknown_words_are_named_and_a_literal_unk_is_one():
-    model = random_model(size=len(VOCAB))
+    model = random_model("attention", len(VOCAB))
     words = ["one", "zebra", UNK]
     (found,) = translate_tokens(model, [words], VOCAB, VOCAB, max_steps=3)
     assert found.unknown == ["zebra", UNK] and found.source_tokens[:3] == words
 
 
 @pytest.mark.parametrize(
-    "sentence, error, message",
+    "call, given, error, message",
     [
-        ("", ValueError, "nothing to translate"),
-        (" \n\t", ValueError, "nothing to translate"),
-        (None, TypeError, "text as a string, got NoneType"),
-        (["one"], TypeError, "text as a string, got list"),
-        ("one " * (MAX_SOURCE + 1), ValueError, "201 words.*split a longer one"),
+        (translate, "", ValueError, "nothing to translate"),
+        (translate, " \n\t", ValueError, "nothing to translate"),
+        (translate, None, TypeError, "text as a string, got NoneType"),
+        (translate, ["one"], TypeError, "text as a string, got list"),
+        (translate, "one " * (MAX_SOURCE + 1), ValueError, "201 words.*split a longer"),
+        (translate_tokens, "one two", TypeError, "expected a list of sentences"),
+        (translate_tokens, [["one"], "two"], TypeError, "sentence 1 is no list of"),
+        (translate_tokens, [["one", 2]], TypeError, "sentence 0 is no list of words"),
+        (translate_tokens, [["one"], []], ValueError, "sentence 1 has 0 words"),
     ],
 )
-def test_what_can_not_be_translated(sentence, error, message):
-    model = random_model(size=len(VOCAB))
+def test_what_can_not_be_translated(call, given, error, message):
+    model = random_model("attention", len(VOCAB))
     with pytest.raises(error, match=message):
-        translate(model, sentence, VOCAB, VOCAB)
-    assert translate(model, "one " * MAX_SOURCE, VOCAB, VOCAB, max_steps=3)
-
-
-@pytest.mark.parametrize(
-    "sentences, error, message",
-    [
-        ("one two", TypeError, "expected a list of sentences, got str"),
-        ([["one"], "two"], TypeError, "sentence 1 is no list of words"),
-        ([["one", 2]], TypeError, "sentence 0 is no list of words"),
-        ([["one"], []], ValueError, "sentence 1 has 0 words"),
-    ],
-)
-def test_lists_that_can_not_be_translated(sentences, error, message):
-    with pytest.raises(error, match=message):
-        translate_tokens(random_model(size=len(VOCAB)), sentences, VOCAB, VOCAB)
+        call(model, given, VOCAB, VOCAB)
+    assert translate(model, "one " * MAX_SOURCE, VOCAB, VOCAB, max_steps=1)
 
 
 @pytest.mark.parametrize("extra", [-1, 1])
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_vocabularies_of_another_size_are_refused(side, extra):
     """Also where every id would fit."""
-    model = random_model(size=len(VOCAB))
+    model = random_model("attention", len(VOCAB))
     other = Vocab([WORDS[:-1] if extra < 0 else [*WORDS, "seven"]], "en")
     vocabs = (other, VOCAB) if side == "source" else (VOCAB, other)
     message = f"{side} vocabulary has {len(VOCAB) + extra} words.*for {len(VOCAB)}"
@@ -430,7 +392,7 @@ def test_vocabularies_of_another_size_are_refused(side, extra):
 @pytest.mark.parametrize("name", ["encoder.rnn.bias_hh_l0", "decoder.embedding.weight"])
 def test_a_model_with_numbers_that_are_none_is_refused(name, number):
     """Even where the scores are finite: a gate saturates, a word isn't read."""
-    model = random_model(size=len(VOCAB))
+    model = random_model("attention", len(VOCAB))
     with torch.no_grad():
         model.get_parameter(name)[-1] = number
     with pytest.raises(ValueError, match=f"the numbers in {name} are NaN or infinite"):
@@ -449,7 +411,7 @@ def test_a_model_with_numbers_that_are_none_is_refused(name, number):
     ],
 )
 def test_a_search_that_can_not_be_run(options, message):
-    model = random_model(size=len(VOCAB))
+    model = random_model("attention", len(VOCAB))
     with pytest.raises(ValueError, match=message):
         beam_search(model, *some_sources(), **options)
     with pytest.raises(ValueError, match=message):
@@ -475,11 +437,6 @@ def pieces():
     return SubwordVocab.train(SNOW, "en", 17), SubwordVocab.train(APPLE, "zh", 11)
 
 
-def some_translator(vocabs, kind="translator"):
-    torch.manual_seed(3)
-    return build_translator(kind, *map(len, vocabs), 6, 8, 8, dropout=0.1)
-
-
 def writing(monkeypatch, ids, sentence, *vocabs):
     """A translation whose decoder writes these ids, whatever it reads."""
 
@@ -487,7 +444,7 @@ def writing(monkeypatch, ids, sentence, *vocabs):
         return torch.tensor([ids]), torch.zeros(1, len(ids), source.shape[1])
 
     monkeypatch.setattr(decoding, "greedy_decode", decode)
-    found = translate(some_translator(vocabs), sentence, *vocabs)
+    found = translate(random_model("translator", *map(len, vocabs)), sentence, *vocabs)
     shape = len(found.tokens), len(found.source_tokens)
     assert found.attention_weights.shape == shape
     return found
@@ -517,10 +474,10 @@ def test_pieces_are_joined_to_words_and_text(pieces, monkeypatch):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("kind", ["translator", "fixed translator"])
+@pytest.mark.parametrize("kind", TRANSLATORS)
 def test_sizes_agree_with_subwords(pieces, kind, beam_size):
     english, chinese = pieces
-    model = some_translator(pieces, kind)
+    model = random_model(kind, *map(len, pieces))
     sentences = [["snowboard"], ["a", "ball", ",", "boards"], ["zebra"]]
     results = translate_tokens(
         model, sentences, english, chinese, max_steps=9, beam_size=beam_size
@@ -538,7 +495,7 @@ def test_sizes_agree_with_subwords(pieces, kind, beam_size):
 def test_the_limit_counts_pieces_and_stands_before_the_model(pieces):
     """One word without a space is as long as its pieces."""
     english, _ = pieces
-    model = some_translator([english, english])
+    model = random_model("translator", len(english))
     model.encoder.register_forward_hook(lambda *_: pytest.fail("the model has read"))
     with pytest.raises(ValueError, match=r"sentence 0 has 3\d\d\d words, or pieces"):
         translate(model, "a" * 3001, english, english)

@@ -1,8 +1,6 @@
 """BLEU, chrF, alignment error rate and baselines, against plain definitions."""
 
 import math
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -159,12 +157,6 @@ def test_aer_by_hand():
     assert score.recall == pytest.approx(1 / 2)
 
 
-def test_aer_sums_counts_and_does_not_average_sentences():
-    right, wrong = {(0, 0), (1, 1), (2, 2)}, {(0, 1)}
-    score = alignment_error_rate([right, wrong], [right, {(1, 0)}])
-    assert score.aer == pytest.approx(1 - 6 / 8)  # the average would be 1/2
-
-
 @given(st.lists(st.tuples(links, links, links)))
 def test_aer_follows_its_definition(corpus):
     predicted, sure, possible = ([s[k] for s in corpus] for k in range(3))
@@ -184,22 +176,6 @@ def test_aer_follows_its_definition(corpus):
         assert score.precision == pytest.approx(len(a & p) / len(a))
     if s:
         assert score.recall == pytest.approx(len(a & s) / len(s))
-
-
-@given(st.lists(links.filter(len), min_size=1), links)
-def test_perfect_alignments_have_no_error(sure, extra):
-    assert alignment_error_rate(sure, sure) == (0, 1, 1)
-    # A prediction between sure and possible has no error either.
-    possible = [s | extra for s in sure]
-    assert alignment_error_rate(possible, sure, possible) == (0, 1, 1)
-
-
-def test_nothing_right_is_1_and_undefined_is_nan():
-    score = alignment_error_rate([{(0, 0)}], [{(1, 1)}])
-    assert score == (1, 0, 0)
-    score = alignment_error_rate([set()], [{(1, 1)}])
-    assert score.aer == 1 and score.recall == 0 and math.isnan(score.precision)
-    assert all(math.isnan(x) for x in alignment_error_rate([], []))
 
 
 def test_links_may_be_lists_and_numpy_integers_and_are_not_changed():
@@ -361,20 +337,3 @@ def test_every_sentence_is_in_one_bucket(lengths):
 def test_bad_buckets(lengths, buckets, message):
     with pytest.raises(ValueError, match=message):
         quality_by_length(lengths, ["a", "b"], ["a", "b"], buckets)
-
-
-def test_import_has_no_side_effects():
-    # sacrebleu's command-line module changes a signal: a kernel must not get that.
-    code = (
-        "import logging, signal, warnings\n"
-        "def state():\n"
-        "    pipe = getattr(signal, 'SIGPIPE', signal.SIGINT)\n"
-        "    return signal.getsignal(pipe), logging.root.handlers[:], "
-        "warnings.filters[:]\n"
-        "import numpy\n"
-        "before = state()\n"
-        "import utils.metrics\n"
-        "assert state() == before\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
