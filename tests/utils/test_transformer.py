@@ -14,7 +14,7 @@ from utils import by_hand
 from utils.attention import DotProductAttention, length_mask
 from utils.corpora import load_village
 from utils.data import Batch, BatchLoader
-from utils.decoding import beam_search, greedy_decode, translate_tokens
+from utils.decoding import beam_search, greedy_decode, translate_tokens, writable
 from utils.seq2seq import build_model
 from utils.training import Trainer, evaluate_loss
 from utils.transformer import (
@@ -289,7 +289,7 @@ def greedy_by_recomputing(model, source, lens, steps):
     """Read the whole prefix again for every word."""
     ids = torch.full((len(source), 1), 1)
     for _ in range(steps):
-        word = model(source, ids, lens)[0][:, -1:].argmax(dim=-1)
+        word = writable(model(source, ids, lens)[0][:, -1:]).argmax(dim=-1)
         ids = torch.cat((ids, word), dim=1)
     return ids[:, 1:]
 
