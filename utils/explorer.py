@@ -136,7 +136,7 @@ def asked(decoder, state):
     if not hasattr(decoder, "query"):
         return None, None
     query = decoder.query(state.hidden_state)
-    score = getattr(decoder.attention, "score", None)
+    score = getattr(getattr(decoder, "attention", None), "score", None)
     return query, score and score(query, state.projected_keys)
 
 
