@@ -12,13 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from utils.text import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    Vocab,
-    check_tokens,
-)
+from utils.text import BOS_ID, EOS_ID, PAD_ID, Vocab, check_tokens, require_count
 
 
 class Pair(NamedTuple):
@@ -151,8 +145,7 @@ def check_loader(pairs, batch_size) -> None:
         raise TypeError('expected a list of pairs, got a Corpus: take corpus["train"]')
     if not pairs:
         raise ValueError("there are no pairs to make batches of: the list is empty")
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(f"batch_size must be a whole number ≥ 1, got {batch_size!r}")
+    require_count("batch_size", batch_size, 1)
 
 
 class BatchLoader:

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from utils.data import encode_sources
 from utils.plotting import font_families
-from utils.text import BOS, BOS_ID, EOS, PAD, UNK, detokenize, tokenize
+from utils.text import BOS_ID, EOS, UNK, detokenize, tokenize
 
 MAX_WORDS = 30  # of a source sentence: as many as the figure can name
 CHOICES = 6  # most probable words that a step keeps
@@ -122,7 +122,7 @@ def check_sentence(sentence, vocab):
 def check_forced(forced, vocab):
     """ValueError if a word can't be written, or a step is below 1."""
     for number, word in forced.items():
-        if word not in vocab or word in (PAD, BOS):
+        if word not in vocab and word not in (EOS, UNK):
             raise ValueError(
                 f"The model can't write {word!r}: it isn't among its words."
             )

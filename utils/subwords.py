@@ -27,6 +27,7 @@ from utils.text import (
     check_language,
     check_tokens,
     detokenize,
+    require_count,
     tokenize,
 )
 
@@ -60,7 +61,9 @@ class SubwordVocab:
                 f"this one with {', '.join(self.idx_to_token[: len(SPECIALS)])}"
             )
         self.token_to_idx = {piece: i for i, piece in enumerate(self.idx_to_token)}
-        self._ids, self._ways = {}, {}  # by word, filled as words come
+        # By word, filled as words come; a word that is a special's name is unknown.
+        self._ids = {word: [UNK_ID] for word in SPECIALS}
+        self._ways = {word: ([[UNK_ID]], [0.0]) for word in SPECIALS}
 
     @classmethod
     def train(cls, sentences, lang, size):
@@ -104,6 +107,11 @@ class SubwordVocab:
         """Whether these pieces can write a word."""
         return UNK_ID not in self._best(word)
 
+    def __eq__(self, other):
+        if not isinstance(other, SubwordVocab):
+            return NotImplemented
+        return (self.lang, self.model) == (other.lang, other.model)
+
     def __getitem__(self, words):
         """The id of a piece (str), or the ids of the pieces of a list of words."""
         if isinstance(words, str):
@@ -144,16 +152,16 @@ def check_training(lines, size):
     """ValueError, in words, unless there is text, and a size beyond the specials."""
     if not any(lines):
         raise ValueError("there is no text to learn pieces from")
-    if not isinstance(size, int) or size <= len(SPECIALS):
-        raise ValueError(
-            f"size must be a whole number above {len(SPECIALS)}, the number of special "
-            f"tokens, got {size!r}"
-        )
+    lowest = len(SPECIALS) + 1
+    require_count("size", size, lowest, f" (there are {len(SPECIALS)} special tokens)")
 
 
 def _units(words, lang):
     """What is cut into pieces: words, or a Chinese sentence, which has no spaces."""
-    return [detokenize(words, lang).lower()] if lang == "zh" else words
+    if lang != "zh":
+        return words
+    words = [UNK if word in SPECIALS else word for word in words]
+    return [detokenize(words, lang).lower()]
 
 
 def to_pieces(words, vocab) -> list[str]:
