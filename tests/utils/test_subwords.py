@@ -2,17 +2,16 @@
 
 import io
 import math
-import os
 import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import sentencepiece
+from helpers import needs, tries
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.corpora import DATA_VARIABLE, load_multi30k, load_tsv, load_village
+from utils.corpora import load_multi30k, load_tsv, load_village
 from utils.data import BatchLoader, Pair
 from utils.subwords import (
     SampledLoader,
@@ -21,7 +20,18 @@ from utils.subwords import (
     to_pieces,
     to_words,
 )
-from utils.text import BOS, EOS, EOS_ID, PAD, SPECIALS, UNK, UNK_ID, Vocab
+from utils.text import (
+    BOS,
+    BOS_ID,
+    EOS,
+    EOS_ID,
+    PAD,
+    PAD_ID,
+    SPECIALS,
+    UNK,
+    UNK_ID,
+    Vocab,
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +52,6 @@ def vocabs(village):
         lang: SubwordVocab.train(village[lang][:2000], lang, size)
         for lang, size in sizes.items()
     }
-
-
-def needs(name):
-    folder = os.environ.get(DATA_VARIABLE)
-    present = bool(folder) and (Path(folder) / name).exists()
-    reason = f"no {name} in the folder that {DATA_VARIABLE} names"
-    return pytest.mark.skipif(not present, reason=reason)
 
 
 def check_round_trip(vocab, sentences):
@@ -126,6 +129,32 @@ def test_unknown_characters_become_unk(vocabs):
     assert to_words(["▁我", UNK, "b", EOS], vocabs["zh"]) == ["我", UNK, "b"]
 
 
+def test_the_name_of_a_special_in_a_sentence_is_an_unknown_word():
+    """Though these pieces could spell it."""
+    vocab = SubwordVocab.train([list("<>padbosunke")] * 9, "en", 18)
+    for name in SPECIALS:
+        assert name not in vocab and name[:-1] in vocab
+        assert vocab[[name]] == vocab.sample([name], random.Random(0), 1.0) == [UNK_ID]
+        assert vocab[["a", name]] == [*vocab[["a"]], UNK_ID]
+        assert to_pieces([name], vocab) == [UNK]
+
+
+def test_the_name_of_a_special_is_read_in_chinese(vocabs):
+    vocab = vocabs["zh"]
+    for name in SPECIALS:
+        ids = vocab[["我", name, "爱"]]
+        assert min(ids) == UNK_ID and len(ids) > len(vocab[["我", "爱"]])
+
+
+def test_vocabs_are_equal_that_cut_alike(village, vocabs):
+    english = vocabs["en"]
+    assert SubwordVocab(english.model, "en") == english
+    assert SubwordVocab(english.model, "fr") != english != vocabs["fr"]
+    other = SubwordVocab.train(village["en"][:1000], "en", 250)
+    assert other != english and len(other) == len(english)
+    assert english != Vocab.from_tokens(english.idx_to_token, "en")
+
+
 def test_it_has_the_interface_of_vocab(vocabs):
     vocab = vocabs["en"]
     ids = vocab[["the", "baker"]]
@@ -162,7 +191,8 @@ def test_the_same_text_gives_the_same_model(village):
 
 def every_way(vocab, word):
     """The specification: all cuts into pieces, with their log-probabilities."""
-    score = {p: vocab._pieces.get_score(i) for i, p in enumerate(vocab.idx_to_token)}
+    model = sentencepiece.SentencePieceProcessor(model_proto=vocab.model)
+    score = {p: model.get_score(i) for i, p in enumerate(vocab.idx_to_token)}
 
     def cuts(rest):
         if not rest:
@@ -288,8 +318,8 @@ def test_whole_words_stay_whole(pairs, vocabs):
     [
         ([["a", "b"]] * 3, 3000, r"don't give 3000 pieces: .*too high \(3000\)"),
         ([list("abcdefghij")] * 3, 8, "don't give 8 pieces: .*smaller than"),
-        ([["a"]], 4, "above 4, the number of special tokens, got 4"),
-        ([["a"]], 9.5, "whole number above 4"),
+        ([["a"]], 4, r"of at least 5 \(there are 4 special tokens\), got 4"),
+        ([["a"]], 9.5, "size must be a whole number of at least 5"),
         ([], 30, "no text to learn pieces from"),
         ([[]], 30, "no text to learn pieces from"),
     ],
@@ -333,9 +363,10 @@ def test_a_model_with_other_specials_is_refused():
 ANY_TEXT = st.text(st.characters(categories=["L", "N", "P", "M", "S"]), min_size=1)
 
 
-@given(words=st.lists(ANY_TEXT))
+@tries
+@given(words=st.lists(ANY_TEXT | st.sampled_from(SPECIALS)))
 def test_any_words_have_ids_and_no_error(vocabs, words):
     for vocab in vocabs.values():
         for ids in (vocab[words], vocab.sample(words, random.Random(0), 0.1)):
-            assert all(0 <= i < len(vocab) for i in ids)
+            assert all(UNK_ID <= i < len(vocab) for i in ids)
             assert isinstance(to_words(vocab.to_tokens(ids), vocab), list)
