@@ -22,11 +22,9 @@ from utils.subwords import (
 )
 from utils.text import (
     BOS,
-    BOS_ID,
     EOS,
     EOS_ID,
     PAD,
-    PAD_ID,
     SPECIALS,
     UNK,
     UNK_ID,
