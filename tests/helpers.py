@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import utils
 from utils.data import Batch, BatchLoader, Pair
 from utils.files import DATA_VARIABLE
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import LANGUAGES, Vocab
 from utils.training import Trainer
 

@@ -28,7 +28,7 @@ from utils.corpora import (
 from utils.data import BatchLoader, Pair
 from utils.decoding import translate
 from utils.files import DATA_VARIABLE
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import detokenize, tokenize
 from utils.training import evaluate_loss, train_step
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from utils.attention import masked_softmax
 from utils.data import pad
 from utils.decoding import beam_search, greedy_decode, translate, translate_tokens
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import Vocab, tokenize
 
 VOCABS = Vocab([["a", "b", "我"]], "zh"), Vocab([["x", "y"]], "fr")
