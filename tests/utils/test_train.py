@@ -142,20 +142,20 @@ def stop_after(epochs, monkeypatch):
 
 @pytest.fixture(scope="module")
 def unbroken(village, tmp_path_factory):
-    """A training in one go, and its last checkpoint."""
+    """A training in one go, and where it is stored."""
     out = tmp_path_factory.mktemp("unbroken") / "model"
-    fitted = fit(village["fr"], SETTINGS, out, progress=False)
-    return fitted, load_checkpoint(f"{out}.last.safetensors")
+    return fit(village["fr"], SETTINGS, out, progress=False), out
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_resumed_training_equals_an_unbroken_one(
     village, tmp_path, monkeypatch, unbroken, epochs
 ):
-    settings, (unbroken, last) = SETTINGS, unbroken
+    settings, (unbroken, whole) = SETTINGS, unbroken
     assert settings.dropout and settings.averaging and settings.label_smoothing
     assert settings.alpha and settings.source_pieces
     out = tmp_path / "broken"
+    last = load_checkpoint(f"{whole}.last.safetensors")
     stop_after(epochs, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         fit(village["fr"], settings, out, progress=False)
@@ -170,10 +170,9 @@ def test_a_resumed_training_equals_an_unbroken_one(
     assert same(weights(again.model), weights(last.model))
     assert {"mean_updates", "mean.decoder.embedding.weight"} <= again.tensors.keys()
     assert same(again.tensors, last.tensors)  # averages, optimiser, random state
-    for one, other in zip(
-        resumed.trainer.history, unbroken.trainer.history, strict=True
-    ):
-        assert one["valid_loss"] == other["valid_loss"]
+    histories = resumed.trainer.history, unbroken.trainer.history
+    valid_losses = [[epoch["valid_loss"] for epoch in h] for h in histories]
+    assert valid_losses[0] == valid_losses[1]
 
 
 def test_the_command_resumes_or_says_why_not(command, village, tmp_path, monkeypatch):
@@ -208,30 +207,21 @@ def test_a_model_that_is_there_is_replaced_only_when_asked(command, tmp_path, na
     )
     assert (tmp_path / name).read_bytes() == b"work of a week"
     assert files(tmp_path) == [name]
-    command(num_epochs=1, out=tmp_path / "other")
     command("--overwrite", num_epochs=1)
     last = load_checkpoint(tmp_path / "model.last.safetensors")
     assert len(last.training["history"]) == 1
 
 
-def test_fit_does_not_overwrite_either(village, tmp_path):
-    for name in ("model.safetensors", "model.last.safetensors"):
-        (tmp_path / name).write_bytes(b"work of a week")
-    with pytest.raises(FileExistsError, match="model.saf.* and .*model.last.* be lost"):
-        fit(village["fr"], SETTINGS, tmp_path / "model", progress=False)
-    settings = replace(SETTINGS, num_epochs=1)
-    fit(village["fr"], settings, tmp_path / "model", progress=False, overwrite=True)
-    load_checkpoint(tmp_path / "model.safetensors")
-
-
-def test_resuming_what_is_finished_changes_nothing(village, tmp_path):
-    out = tmp_path / "model"
-    first = fit(village["fr"], SETTINGS, out, progress=False)
-    before = (tmp_path / "model.last.safetensors").read_bytes()
+def test_what_is_finished_is_neither_changed_nor_lost(village, unbroken):
+    first, out = unbroken
+    paths = [out.with_name(f"model{end}.safetensors") for end in ("", ".last")]
+    before = [path.read_bytes() for path in paths]
     again = fit(village["fr"], SETTINGS, out, resume=True, progress=False)
     assert same(weights(first.model), weights(again.model))
     assert again.best_epoch == first.best_epoch
-    assert (tmp_path / "model.last.safetensors").read_bytes() == before
+    with pytest.raises(FileExistsError, match="model.saf.* and .*model.last.* be lost"):
+        fit(village["fr"], SETTINGS, out, progress=False)
+    assert [path.read_bytes() for path in paths] == before
 
 
 def test_same_settings_same_numbers_and_the_seed_matters(village):
