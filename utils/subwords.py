@@ -108,9 +108,8 @@ class SubwordVocab:
         return UNK_ID not in self._best(word)
 
     def __eq__(self, other):
-        if not isinstance(other, SubwordVocab):
-            return NotImplemented
-        return (self.lang, self.model) == (other.lang, other.model)
+        same = isinstance(other, SubwordVocab) and self.lang == other.lang
+        return same and self.model == other.model
 
     def __getitem__(self, words):
         """The id of a piece (str), or the ids of the pieces of a list of words."""

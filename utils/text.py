@@ -210,10 +210,7 @@ def look_up(tokens, idx) -> str:
 
 
 class Vocab:
-    """The tokens of one language and their ids: SPECIALS, then by falling frequency.
-
-    Two are equal if they are of one language and give the same ids.
-    """
+    """The tokens of one language and their ids: SPECIALS, then by falling frequency."""
 
     def __init__(self, sentences, lang, min_freq=1, max_size=None, stored=None):
         ranked = stored or [*SPECIALS, *rank_tokens(sentences, min_freq, max_size)]
@@ -228,21 +225,13 @@ class Vocab:
         return len(self.idx_to_token)
 
     def __contains__(self, word):
-        """Whether a sentence can have this word; the name of a special is none."""
         return word in self.token_to_idx and word not in SPECIALS
 
     def __eq__(self, other):
-        if not isinstance(other, Vocab):
-            return NotImplemented
-        return (self.lang, self.idx_to_token) == (other.lang, other.idx_to_token)
+        return isinstance(other, Vocab) and vars(self) == vars(other)
 
-    def __getitem__(self, tokens):
-        """The id of a token, or the ids of the words of a sentence (a list).
-
-        UNK_ID too for what min_freq and max_size left out, and for a word of a sentence
-        that is the name of a special: no text may write <pad> or <eos>.
-        """
-        if isinstance(tokens, str):
+    def __getitem__(self, tokens):  # a token, or a sentence's words: none is a special
+        if isinstance(tokens, str):  # UNK_ID too for what min_freq, max_size left out
             return self.token_to_idx.get(tokens, UNK_ID)
         return [UNK_ID if token in SPECIALS else self[token] for token in tokens]
 
