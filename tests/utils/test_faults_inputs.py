@@ -13,7 +13,7 @@ from utils.attention import masked_softmax
 from utils.data import pad
 from utils.decoding import beam_search, greedy_decode, translate, translate_tokens
 from utils.models import build_model
-from utils.text import Vocab, tokenize
+from utils.text import SPECIALS, Vocab, tokenize
 
 VOCABS = Vocab([["a", "b", "我"]], "zh"), Vocab([["x", "y"]], "fr")
 
@@ -101,6 +101,12 @@ MODELS = st.builds(
 )
 NUMBERS = st.none() | st.integers(-2, 6) | st.floats() | st.booleans() | TEXTS
 PENALTIES = st.sampled_from([0.0, 0.6, 1.0, 3]) | st.floats() | st.none() | TEXTS
+
+
+def test_the_name_of_a_special_is_listed_as_unknown():
+    model = random_model("attention", 0, 1.0)
+    [found] = translate_tokens(model, [["a", *SPECIALS]], *VOCABS, max_steps=3)
+    assert found.unknown == list(SPECIALS)
 
 
 @tries
