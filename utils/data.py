@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 import torch
 
-from utils.text import BOS_ID, EOS_ID, PAD_ID, Vocab, check_tokens, require_count
+from utils.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    Vocab,
+    check_tokens,
+    read_words,
+    require_count,
+)
 
 
 class Pair(NamedTuple):
@@ -65,8 +73,11 @@ class Corpus:
 
 
 def encode(sentences, vocab: Vocab) -> list[list[int]]:
-    """The ids of each sentence (a list of tokens), <eos> appended."""
-    return [[*vocab[check_tokens(tokens)], EOS_ID] for tokens in sentences]
+    """The ids of each sentence (a list of tokens), <eos> appended.
+
+    A token that has the name of a special, such as "<pad>", is an unknown word.
+    """
+    return [[*vocab[read_words(tokens)], EOS_ID] for tokens in sentences]
 
 
 def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:

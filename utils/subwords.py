@@ -27,6 +27,7 @@ from utils.text import (
     check_language,
     check_tokens,
     detokenize,
+    read_words,
     require_count,
     tokenize,
 )
@@ -159,8 +160,7 @@ def _units(words, lang):
     """What is cut into pieces: words, or a Chinese sentence, which has no spaces."""
     if lang != "zh":
         return words
-    words = [UNK if word in SPECIALS else word for word in words]
-    return [detokenize(words, lang).lower()]
+    return [detokenize(read_words(words), lang).lower()]
 
 
 def to_pieces(words, vocab) -> list[str]:
@@ -217,4 +217,4 @@ class SampledLoader(BatchLoader):
     def _cut(self, words, vocab, rng):
         if isinstance(vocab, SubwordVocab):
             return vocab.sample(words, rng, self.alpha)
-        return vocab[words]
+        return vocab[read_words(words)]

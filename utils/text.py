@@ -66,6 +66,11 @@ def check_tokens(tokens):
     return tokens
 
 
+def read_words(tokens) -> list[str]:
+    """The words of a sentence; a special's name, which no text writes, is <unk>."""
+    return [UNK if token in SPECIALS else token for token in check_tokens(tokens)]
+
+
 def require_count(name, value, lowest, otherwise="") -> None:
     """ValueError unless value is a whole number of at least lowest, and no bool."""
     whole = isinstance(value, int) and not isinstance(value, bool)
@@ -224,16 +229,16 @@ class Vocab:
     def __len__(self):
         return len(self.idx_to_token)
 
-    def __contains__(self, word):
+    def __contains__(self, word):  # whether a sentence can have it
         return word in self.token_to_idx and word not in SPECIALS
 
     def __eq__(self, other):
         return isinstance(other, Vocab) and vars(self) == vars(other)
 
-    def __getitem__(self, tokens):  # a token, or a sentence's words: none is a special
+    def __getitem__(self, tokens):  # one token, or a list of them
         if isinstance(tokens, str):  # UNK_ID too for what min_freq, max_size left out
             return self.token_to_idx.get(tokens, UNK_ID)
-        return [UNK_ID if token in SPECIALS else self[token] for token in tokens]
+        return [self[token] for token in tokens]
 
     def to_tokens(self, ids):  # one id, or a list or tensor of them
         ids = getattr(ids, "tolist", lambda: ids)()

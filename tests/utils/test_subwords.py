@@ -257,7 +257,10 @@ def spelled(rows, vocab):
 
 def test_the_sentences_of_an_epoch_are_the_pairs(pairs, vocabs):
     source = vocabs["en"]
-    for target in (vocabs["fr"], Vocab([pair.target for pair in pairs], "fr")):
+    words = Vocab([pair.target for pair in pairs], "fr")
+    [batch] = SampledLoader([Pair([PAD], [EOS])], source, words, 1, 0, 0.1).epoch(0)
+    assert batch.source.tolist() == batch.target_out.tolist() == [[UNK_ID, EOS_ID]]
+    for target in (vocabs["fr"], words):
         loader = SampledLoader(pairs, source, target, 100, 0, 0.1)
         [batch] = loader.epoch(5)
         assert spelled(batch.source, source) == sorted(tuple(p.source) for p in pairs)

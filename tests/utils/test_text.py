@@ -23,6 +23,7 @@ from utils.text import (
     Vocab,
     check_language,
     detokenize,
+    read_words,
     require_count,
     tokenize,
 )
@@ -291,11 +292,11 @@ def test_vocab_order_and_look_up():
     assert vocab[[]] == [] == vocab.to_tokens([])
 
 
-def test_the_name_of_a_special_in_a_sentence_is_an_unknown_word():
+def test_the_name_of_a_special_is_a_token_but_no_word():
     vocab = Vocab([["a"]], "en")
-    assert vocab[["a", *SPECIALS]] == vocab[("a", *SPECIALS)] == [4] + 4 * [UNK_ID]
-    assert vocab[[[PAD], [EOS]]] == [[UNK_ID], [UNK_ID]]
-    assert not any(token in vocab for token in SPECIALS)
+    assert vocab[["a", *SPECIALS]] == [4, 0, 1, 2, 3]
+    assert not any(token in vocab for token in SPECIALS) and "a" in vocab
+    assert read_words(("a", *SPECIALS)) == ["a", UNK, UNK, UNK, UNK]
 
 
 def test_vocabs_are_equal_that_give_the_same_ids():
