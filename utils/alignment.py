@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from utils.data import Batch, cut
-from utils.decoding import require_attention, step_weights
+from utils.decoding import require_attention
 from utils.metrics import as_weights
 
 
@@ -31,7 +31,7 @@ def read_along(model, batch, places=None):
             state = state._replace(place=places[:, i])
         step, state = model.decoder(word, state)
         scores.append(step)
-        weights.append(step_weights(model.decoder, state))
+        weights.append(state.attention_weights)
     require_attention(weights[0])
     return torch.cat(scores, dim=1), torch.cat(weights, dim=1)
 
@@ -47,7 +47,7 @@ def forced_weights(model, pairs, vocabs, batch_size=128):
     for part in cut(pairs, batch_size):
         batch = Batch.from_pairs(part, *vocabs)
         _, state = model(batch.source, batch.target_in, batch.source_lens)
-        weights = step_weights(model.decoder, state)
+        weights = state.attention_weights
         require_attention(weights)
         sizes = zip(weights, batch.target_lens - 1, batch.source_lens - 1, strict=True)
         found += [w[:T, :S] for w, T, S in sizes]

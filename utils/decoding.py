@@ -10,7 +10,7 @@ import torch
 
 from utils.data import cut, encode, pad
 from utils.subwords import SubwordVocab, to_pieces, to_words
-from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, detokenize, tokenize
+from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, detokenize, tokenize
 
 MAX_SOURCE = 200  # pieces or words; the course's longest test sentence has 60
 
@@ -33,7 +33,7 @@ def greedy_decode(model, source, source_lens, max_steps=None):
         word = writable(scores).argmax(dim=-1)  # (rows, 1)
         step = torch.full((len(source),), PAD_ID)
         ids.append(step.index_copy(0, rows, word[:, 0]))
-        seen = step_weights(model.decoder, state)  # (rows, 1, S)
+        seen = getattr(state, "attention_weights", None)  # (rows, 1, S), this call's
         if seen is not None:
             step = seen.new_zeros(source.shape)
             weights.append(step.index_copy(0, rows, seen[:, 0]))
@@ -61,17 +61,6 @@ def writable(scores):
     scores = scores.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -torch.inf)
     require_finite("the best scores of the next word", scores.amax(dim=-1))
     return scores
-
-
-def step_weights(decoder, state):
-    """The attention weights (B, T, S) of the call that returned this state, or None.
-
-    A state belongs to one call, so several threads can use one model.
-    """
-    weights = getattr(state, "attention_weights", None)
-    if weights is None:  # until the state of every decoder has them
-        weights = getattr(decoder, "attention_weights", None)
-    return weights
 
 
 class Beam(NamedTuple):
@@ -159,7 +148,7 @@ def beam_search(
     while beam.ids.shape[1] <= max_steps:
         scores, state = model.decoder(beam.ids[:, -1:], select_rows(state, rows))
         steps = writable(scores.squeeze(1).double().log_softmax(dim=-1))
-        weights = step_weights(model.decoder, state)
+        weights = getattr(state, "attention_weights", None)
         beam, rows = extend_beam(beam, steps, weights, beam_size, length_penalty)
         if beam_is_settled(beam, beam_size, max_steps, length_penalty):
             break
@@ -282,7 +271,7 @@ def source_words(sentence, src_vocab):
 
 def unknown_words(words, src_vocab):
     """Those that the vocabulary doesn't have: the model reads them as <unk>."""
-    return [word for word in words if word not in src_vocab or word == UNK]
+    return [word for word in words if word not in src_vocab]
 
 
 def translate_tokens(

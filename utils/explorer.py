@@ -22,13 +22,12 @@ from utils.decoding import (
     require_fit,
     source_words,
     step_limit,
-    step_weights,
     unknown_words,
     writable,
 )
 from utils.plotting import font_families
 from utils.subwords import to_pieces, to_words
-from utils.text import BOS, BOS_ID, EOS, EOS_ID, PAD, UNK, detokenize
+from utils.text import BOS_ID, EOS, EOS_ID, UNK, detokenize
 
 MAX_WORDS = 30  # of a source sentence, or pieces: as many as the figure can name
 CHOICES = 6  # most probable words that a step keeps
@@ -114,7 +113,7 @@ def take_step(decoder, last, state, annotations, vocab, wanted=None):
     """
     query, scores = asked(decoder, state)
     logits, after = decoder(torch.tensor([[last]]), state)
-    weights = step_weights(decoder, after)  # (1, 1, S)
+    weights = after.attention_weights  # (1, 1, S)
     require_attention(weights)
     context = torch.bmm(weights, annotations)
     likeness = F.cosine_similarity(context, annotations, dim=-1)
@@ -152,7 +151,7 @@ def check_room(count):
 def check_forced(forced, vocab):
     """ValueError if a word can't be written, or a step is below 1."""
     for number, word in forced.items():
-        if word not in vocab.token_to_idx or word in (PAD, BOS):
+        if word not in vocab and word not in (EOS, UNK):
             raise ValueError(
                 f"The model can't write {word!r}: it isn't among its words."
             )
