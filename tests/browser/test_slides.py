@@ -17,7 +17,7 @@ import mirror
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from test_shipped import script
+from helpers_tools import script
 
 build = script(mirror.ROOT / "notebooks" / "slides" / "build.py")
 LECTURES = [

@@ -1,11 +1,8 @@
 """The three tasks: what they draw is right, split honestly, and measured rightly."""
 
-import importlib.util
-import json
 import math
 import random
 from datetime import date, datetime
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,20 +19,10 @@ DRAWN = {
     "headlines": tasks.headlines({**SIZES, "long": 60}),
     "dates": tasks.dates({**SIZES, "form": 60}),
 }
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
 
 def every_pair(corpus):
     return [pair for pairs in corpus.splits.values() for pair in pairs]
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(RESULTS)
-    spec = importlib.util.spec_from_file_location("task_results", RESULTS / "tasks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -357,35 +344,3 @@ def test_rouge_of_a_case_counted_by_hand():
     assert turned == pytest.approx({"rouge1": 100, "rouge2": 0, "rougeL": 50})
     with pytest.raises(ValueError, match="give one of each, for"):
         tasks.rouge([["a"]], [])
-
-
-# --- the stored results ----------------------------------------------------------
-
-
-def test_the_tasks_were_measured_by_the_script_as_it_is(script):
-    stored = json.loads(script.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == script.SETTINGS
-    assert [run["run"] for run in stored["runs"]] == script.RUNS
-    steps = {}
-    for run in stored["runs"]:
-        task, kind = run["run"]["task"], run["run"]["kind"]
-        steps.setdefault(task, set()).add(run["steps"])
-        sizes = script.SETTINGS[task]["sizes"]
-        assert list(run["splits"]) == list(sizes)[1:]
-        for split, found in run["splits"].items():
-            assert found["all"]["count"] == sizes[split]
-            for figures in found.values():
-                assert 0 <= figures["exact"] <= 1
-                assert ("attention" in figures) == (kind == "attention")
-    assert all(len(equal) == 1 for equal in steps.values())  # an equal budget
-
-
-def test_the_script_scores_a_model(script, monkeypatch):
-    monkeypatch.setattr(script, "corpus", DRAWN.get)
-    for task in DRAWN:
-        plan = {"num_epochs": 1, "lr": 1e-3}
-        settings = {**script.SETTINGS, task: plan, "batch_size": 200}
-        figures = script.run(task, "attention", 0, settings)
-        assert figures["steps"] == 2 and 0 < figures["untrained"]["mass"] < 1
-        found = figures["splits"]["test"]["all"]
-        assert found["count"] == 80 and 0 <= found["attention"]["hits"] <= 1

@@ -1,18 +1,14 @@
 """Questions, headlines and dates: attention and fixed context, three seeds each.
 
-`make results` writes `tasks.json`, which notebook 11 reads. About a quarter of an hour
-on one core. The two models of a task have the same encoder, sizes, pairs and steps.
+Notebook 11 reads what is stored. About a quarter of an hour on one core. The two models
+of a task have the same encoder, sizes, pairs and steps.
 """
 
-from functools import cache
-
-import torch
-from runs import RESULTS, run_all, train, translations
+from runs import build, forced_weights, train, translations
 
 from utils import tasks
-from utils.seq2seq import build_model
 
-PATH = RESULTS / "tasks.json"
+WORKERS = 1
 SETTINGS = {
     "embed_size": 64,
     "num_hiddens": 128,
@@ -22,11 +18,7 @@ SETTINGS = {
     "headlines": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.HEADLINE_SIZES},
     "dates": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.DATE_SIZES},
 }
-TASKS = {
-    "stories": tasks.stories,
-    "headlines": tasks.headlines,
-    "dates": tasks.dates,
-}
+TASKS = ("stories", "headlines", "dates")
 KINDS, SEEDS = ("attention", "fixed"), (0, 1, 2)
 RUNS = [
     {"task": task, "kind": kind, "seed": seed}
@@ -34,26 +26,6 @@ RUNS = [
     for task in TASKS
     for kind in KINDS
 ]
-
-
-@cache
-def corpus(task):
-    """The corpus of a task, drawn once a process."""
-    return TASKS[task](SETTINGS[task]["sizes"])
-
-
-def build(task, kind, seed):
-    """The untrained model of a run, and the vocabularies of its task."""
-    vocabs = corpus(task).vocabs()
-    torch.manual_seed(seed)
-    model = build_model(
-        kind,
-        *map(len, vocabs),
-        SETTINGS["embed_size"],
-        SETTINGS["num_hiddens"],
-        bidirectional=SETTINGS["bidirectional"],
-    )
-    return model, vocabs
 
 
 def forward(weights, pair):
@@ -64,7 +36,7 @@ def forward(weights, pair):
 
 def attention(model, pairs, vocabs, task):
     """Where the weights fall while the decoder reads the true target."""
-    weights = tasks.teacher_forced_weights(model, pairs, vocabs)
+    weights = forced_weights(model, pairs, vocabs)
     figures = tasks.attention_on_gold(weights, pairs)._asdict()
     if task == "dates":
         shares = [forward(w, p) for w, p in zip(weights, pairs, strict=True)]
@@ -89,8 +61,7 @@ def groups(task, pairs):
 
 def score(model, pairs, vocabs, task):
     """Exact match, ROUGE of headlines, and attention on gold if there is attention."""
-    hypotheses = translations(model, pairs, vocabs)
-    references = [list(pair.target) for pair in pairs]
+    hypotheses, references = translations(model, pairs, vocabs)
     figures = {
         "count": len(pairs),
         "exact": round(tasks.exact_match(hypotheses, references), 4),
@@ -103,22 +74,16 @@ def score(model, pairs, vocabs, task):
     return figures
 
 
-def run(task, kind, seed, settings):
+def run(settings, task, kind, seed):
     """Train one model; its figures on every split but train, and for each group."""
-    model, vocabs = build(task, kind, seed)
-    data, plan = corpus(task), settings[task]
+    plan = {**settings, **settings[task]}
+    data = getattr(tasks, task)(plan["sizes"])
+    vocabs = data.vocabs()
+    model = build(kind, vocabs, seed, settings)
     untrained = None
     if kind == "attention":
         untrained = attention(model, data["test"], vocabs, task)
-    trainer = train(
-        model,
-        data["train"],
-        vocabs,
-        seed,
-        plan["num_epochs"],
-        settings["batch_size"],
-        plan["lr"],
-    )
+    trainer = train(model, data["train"], vocabs, seed, plan)
     return {
         "steps": trainer.step,
         "seconds": round(trainer.seconds),
@@ -132,7 +97,3 @@ def run(task, kind, seed, settings):
             for split in list(data.splits)[1:]
         },
     }
-
-
-if __name__ == "__main__":
-    run_all(PATH, run, RUNS, SETTINGS, workers=1)
