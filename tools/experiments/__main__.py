@@ -1,4 +1,4 @@
-"""`python tools/experiments [name ...]`: measure what data/results doesn't hold yet.
+"""`python -m tools.experiments [name ...]`: measure what data/results doesn't hold yet.
 
 Without a name: all of EXPERIMENTS, about four hours. multi30k needs the real text (see
 the README) and is measured only when it is named.
@@ -6,7 +6,7 @@ the README) and is measured only when it is named.
 
 import sys
 
-from runs import measure
+from tools.experiments.runs import measure
 
 EXPERIMENTS = (
     "bottleneck",

@@ -3,7 +3,7 @@
 Notebook 01 reads what is stored. About ten minutes.
 """
 
-from runs import bleu_by_length, build, train, village
+from tools.experiments.runs import bleu_by_length, build, train, village
 
 SIZES, SEEDS = (32, 128, 256), (0, 1)
 SETTINGS = {"embed_size": 64, "num_epochs": 4, "batch_size": 64, "lr": 6e-3}

@@ -9,8 +9,8 @@ budget of their own and are to be compared with "two layers, top".
 
 import numpy as np
 import torch
-from runs import aer_of, bleu_of, build, train, up_to, village
 
+from tools.experiments.runs import aer_of, bleu_of, build, train, up_to, village
 from utils.attention import (
     AdditiveAttention,
     BilinearAttention,

@@ -16,8 +16,8 @@ Notebook 07 reads what is stored. About half an hour.
 from collections import Counter
 
 import torch
-from runs import aer_of, bleu_of, build, train, up_to, village
 
+from tools.experiments.runs import aer_of, bleu_of, build, train, up_to, village
 from utils.decoding import translate_tokens
 from utils.lengths import by_tenth, join_pairs, longest_gap, words_right
 from utils.metrics import bleu

@@ -5,7 +5,7 @@ into about 60 seconds on two cores. What is stored was measured there; again, a 
 has one thread.
 """
 
-from runs import bleu_by_length, build, train, village
+from tools.experiments.runs import bleu_by_length, build, train, village
 
 SETTINGS = {
     "embed_size": 64,

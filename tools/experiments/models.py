@@ -1,8 +1,8 @@
 """Train the small models that ship with the course: `make model`, about five minutes.
 
-    python tools/experiments/models.py             both directions, and the picture
-    python tools/experiments/models.py en-zh       one of them
-    python tools/experiments/models.py picture     the README's heatmap
+    python -m tools.experiments.models             both directions, and the picture
+    python -m tools.experiments.models en-zh       one of them
+    python -m tools.experiments.models picture     the README's heatmap
 
 Each is saved in data/models with its settings and its scores on the test split.
 """
@@ -11,8 +11,15 @@ import platform
 import sys
 
 import torch
-from runs import RESULTS, aer_of, bleu_of, build, forced_weights, village
 
+from tools.experiments.runs import (
+    RESULTS,
+    aer_of,
+    bleu_of,
+    build,
+    forced_weights,
+    village,
+)
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.data import BatchLoader
 from utils.plotting import show_heatmap

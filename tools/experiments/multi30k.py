@@ -11,8 +11,7 @@ import time
 from dataclasses import asdict
 from itertools import pairwise
 
-from runs import RESULTS
-
+from tools.experiments.runs import RESULTS
 from utils.checkpoint import save_checkpoint
 from utils.corpora import load_multi30k, load_tsv, multi30k_lines
 from utils.data import BatchLoader

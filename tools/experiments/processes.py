@@ -19,10 +19,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from runs import village
-from score_speed import processor_seconds
 from torch.nn.parallel import DistributedDataParallel
 
+from tools.experiments.runs import RESULTS, village
+from tools.experiments.score_speed import processor_seconds
 from utils.data import BatchLoader
 from utils.train import Settings, ShareOfLoss, join_processes
 from utils.translator import build_translator
@@ -83,9 +83,9 @@ def figures_of(processes, exchange):
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/figures.json"
         torchrun = "-m torch.distributed.run --standalone --nproc-per-node".split()
-        worker = [__file__, path, str(int(exchange))]
+        worker = ["-m", "tools.experiments.processes", path, str(int(exchange))]
         command = [sys.executable, *torchrun, str(processes), *worker]
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, cwd=RESULTS.parents[1])
         return json.loads(Path(path).read_text(encoding="utf-8"))
 
 

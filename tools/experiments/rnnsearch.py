@@ -8,8 +8,8 @@ stops much earlier.
 from itertools import product
 
 import torch
-from runs import aer_of, bleu_of, train, village
 
+from tools.experiments.runs import aer_of, bleu_of, train, village
 from utils.data import Batch, cut
 from utils.decoding import beam_search, greedy_decode
 from utils.metrics import bleu

@@ -107,7 +107,8 @@ def measure(name, folder=RESULTS):
     So a measurement can be interrupted. What is stored counts only if it was made with
     the settings and notes of now. Each run is in a process of its own, with one thread.
     """
-    experiment, path = import_module(name), folder / f"{name}.json"
+    experiment = import_module(f"tools.experiments.{name}")
+    path = folder / f"{name}.json"
     about = {"settings": experiment.SETTINGS, **getattr(experiment, "NOTES", {})}
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if not json.loads(json.dumps(about)).items() <= stored.items():
@@ -149,7 +150,7 @@ def is_of(entry, run):
 
 def store(path, about, figures):
     stored = {
-        "command": f"python tools/experiments {path.stem}",
+        "command": f"python -m tools.experiments {path.stem}",
         **about,
         "torch": torch.__version__,
         "python": platform.python_version(),

@@ -17,9 +17,9 @@ import time
 from functools import partial
 
 import torch
-from choices import SCORES, build_arm
-from runs import build
 
+from tools.experiments.choices import SCORES, build_arm
+from tools.experiments.runs import build
 from utils.attention import AdditiveAttention, masked_softmax
 
 ROUNDS, LEAST = 25, 2e-3  # times of each; a time covers as many calls as fill 2 ms

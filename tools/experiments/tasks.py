@@ -4,8 +4,7 @@ Notebook 11 reads what is stored. About a quarter of an hour on one core. The tw
 of a task have the same encoder, sizes, pairs and steps.
 """
 
-from runs import build, forced_weights, train, translations
-
+from tools.experiments.runs import build, forced_weights, train, translations
 from utils import tasks
 
 WORKERS = 1

@@ -12,10 +12,10 @@ from functools import partial
 from itertools import islice
 
 import torch
-from runs import bleu_by_length, bleu_of, train, up_to, village
-from runs import build as build_recurrent
-from score_speed import decode, in_turn, processor_seconds
 
+from tools.experiments.runs import bleu_by_length, bleu_of, train, up_to, village
+from tools.experiments.runs import build as build_recurrent
+from tools.experiments.score_speed import decode, in_turn, processor_seconds
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
 from utils.metrics import alignment_error_rate, links_from_weights
