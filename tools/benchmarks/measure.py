@@ -337,12 +337,10 @@ def growth(settings):
 def exponents(what, against, x, runs):
     """A row: the slope of log seconds over log x, one for each run (a row of `runs`).
 
-    A difference that isn't positive has no logarithm: without it, nothing is said.
+    A difference that isn't positive has no logarithm: its run is left out.
     """
-    runs = np.asarray(runs)
-    lost = int((runs <= 0).sum())
-    if lost:
-        note = f"{lost} of {runs.size} differences were lost in the noise: too busy"
-        return row(what, against, [], unit="exponent", note=note)
-    slopes = [float(np.polyfit(np.log(x), np.log(run), 1)[0]) for run in runs]
-    return row(what, against, slopes, unit="exponent")
+    whole = [run for run in runs if min(run) > 0]
+    slopes = [float(np.polyfit(np.log(x), np.log(run), 1)[0]) for run in whole]
+    lost = len(runs) - len(whole)
+    note = f"{lost} of {len(runs)} rounds were lost in the noise" if lost else ""
+    return row(what, against, slopes, unit="exponent", note=note)
