@@ -109,8 +109,8 @@ def step_calls(S, H, B):
     @torch.enable_grad()
     def gradient(attention, keys):
         """Forward and backward, as in training: to query, keys, values, parameters."""
-        inputs = [queries.clone().requires_grad_(), states.clone().requires_grad_()]
-        keys = keys.clone().requires_grad_() if keys is not states else inputs[1]
+        inputs = [queries.detach().requires_grad_(), states.detach().requires_grad_()]
+        keys = keys.detach().requires_grad_() if keys is not states else inputs[1]
         context, _ = attention.attend(inputs[0], keys, inputs[1], lens)
         learnt = [p for n, p in attention.named_parameters() if n != "W_k.weight"]
         context.sum().backward(inputs=[*inputs, keys, *learnt])
