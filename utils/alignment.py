@@ -28,10 +28,10 @@ def read_along(model, batch, places=None):
     scores, weights = [], []
     for i, word in enumerate(batch.target_in.split(1, dim=1)):
         if places is not None:
-            state = state._replace(place=places[:, i])
+            state = state._replace(carried=places[:, i])
         step, state = model.decoder(word, state)
         scores.append(step)
-        weights.append(state.attention_weights)
+        weights.append(getattr(state, "attention_weights", None))
     require_attention(weights[0])
     return torch.cat(scores, dim=1), torch.cat(weights, dim=1)
 
@@ -47,7 +47,7 @@ def forced_weights(model, pairs, vocabs, batch_size=128):
     for part in cut(pairs, batch_size):
         batch = Batch.from_pairs(part, *vocabs)
         _, state = model(batch.source, batch.target_in, batch.source_lens)
-        weights = state.attention_weights
+        weights = getattr(state, "attention_weights", None)
         require_attention(weights)
         sizes = zip(weights, batch.target_lens - 1, batch.source_lens - 1, strict=True)
         found += [w[:T, :S] for w, T, S in sizes]

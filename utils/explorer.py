@@ -113,7 +113,7 @@ def take_step(decoder, last, state, annotations, vocab, wanted=None):
     """
     query, scores = asked(decoder, state)
     logits, after = decoder(torch.tensor([[last]]), state)
-    weights = after.attention_weights  # (1, 1, S)
+    weights = getattr(after, "attention_weights", None)  # (1, 1, S)
     require_attention(weights)
     context = torch.bmm(weights, annotations)
     likeness = F.cosine_similarity(context, annotations, dim=-1)

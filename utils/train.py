@@ -38,11 +38,10 @@ class Settings:
 
     source_pieces, target_pieces: subwords in a vocabulary, 0 for whole words seen at
     least twice (characters, in Chinese). alpha: how sharply a way of cutting a word is
-    drawn anew each epoch, 0 for always the best. loss: a key of LOSSES.
+    drawn anew each epoch, 0 for always the best.
     """
 
     kind: str = "translator"
-    loss: str = "plain"
     source_pieces: int = 3000
     target_pieces: int = 3000
     alpha: float = 0.5
@@ -189,13 +188,15 @@ def fit(
     patience=None,
     progress=True,
     overwrite=False,
+    loss_function=batch_loss,
 ):
     """Train a translator on corpus["train"], judged by corpus["valid"] -> Fitted.
 
     out: a path without ending. `out.safetensors` then holds the best model so far,
     `out.last.safetensors` what `resume` goes on from, both whole at every moment.
     Files that are there already are replaced only with `overwrite`: FileExistsError.
-    patience: stop after so many epochs without a better validation loss.
+    patience: stop after so many epochs without a better validation loss. loss_function:
+    one of LOSSES; what is trained is the same to rounding.
     """
     rank, world, device = join_processes()
     check_settings(settings, patience)
@@ -209,8 +210,7 @@ def fit(
     sizes = settings.embed_size, settings.num_hiddens, settings.enc_hiddens
     model = build_model(settings.kind, *map(len, vocabs), *sizes, settings.dropout)
     model.to(device)
-    smoothing = settings.label_smoothing
-    loss_function = partial(LOSSES[settings.loss], label_smoothing=smoothing)
+    loss_function = partial(loss_function, label_smoothing=settings.label_smoothing)
     trainer = Trainer(
         model,
         OnDevice(make_loader(corpus["train"], vocabs, settings), device),
@@ -338,12 +338,16 @@ def parse(arguments):
         type=int,
         help="stop after so many epochs without a better validation loss",
     )
+    parser.add_argument(
+        "--loss",
+        choices=sorted(LOSSES),
+        default="plain",
+        help="by-hand: the same with its gradient written by hand, in less time",
+    )
     for name, value in asdict(Settings()).items():
         options = {"type": type(value), "default": value, "help": f"default {value}"}
         if name == "kind":
             options["choices"] = TRANSLATORS
-        if name == "loss":
-            options["choices"] = sorted(LOSSES)
         parser.add_argument(f"--{name.replace('_', '-')}", **options)
     return parser.parse_args(arguments)
 
@@ -379,6 +383,7 @@ def main(arguments=None):
             options.resume,
             options.patience,
             overwrite=options.overwrite,
+            loss_function=LOSSES[options.loss],
         )
     except (ValueError, OSError, FloatingPointError) as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -16,8 +16,8 @@ import threading
 import mirror
 import nbformat
 import pytest
+from helpers_tools import script
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from test_shipped import script
 
 build = script(mirror.ROOT / "notebooks" / "slides" / "build.py")
 LECTURES = [

@@ -1,4 +1,4 @@
-"""The benchmarks, with tiny sizes: do both sides do the same work, and is the table
+"""The benchmarks, with tiny sizes: do all sides do the same work, and do the tables say
 what the numbers say? Nothing here asserts a speed.
 """
 
@@ -6,140 +6,133 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
+import measure
+import memory
 import nbformat
 import pytest
+import report
+import sides
+import timing
 import torch
+from nbformat.v4 import new_code_cell, new_notebook
 
-FOLDER = Path(__file__).resolve().parents[2] / "tools" / "benchmarks"
-sys.path.insert(0, str(FOLDER))
-
-import limit  # noqa: E402
-import measure  # noqa: E402
-import memory  # noqa: E402
-import one_notebook  # noqa: E402
-import report  # noqa: E402
-import sides  # noqa: E402
-import timing  # noqa: E402
-
-import notebooks as notebooks_command  # noqa: E402
-from utils.data import Batch, Pair
-from utils.text import EOS_ID, PAD_ID, Vocab  # noqa: E402
+import notebooks as notebooks_command
+from utils.data import Pair
+from utils.text import EOS_ID, PAD_ID, Vocab
 
 TINY = sides.Sizes(V=30, E=4, H=6, B=5)
+QUICK = measure.QUICK._replace(sizes=TINY, lengths=(4,), growth_lengths=(3, 5))
 
 
-def both(S=6, padded=False):
+def both(padded):
     model = sides.our_model(TINY)
-    return model, sides.reference(model), sides.random_batch(TINY, S, padded=padded)
-
-
-# --- the sides ------------------------------------------------------------------
+    return model, sides.reference(model), sides.random_batch(TINY, 6, padded)
 
 
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("S", [4, 9])
-def test_a_random_batch_has_the_lengths_it_says(S, padded):
-    batch = sides.random_batch(sides.Sizes(V=30, B=64), S, padded=padded)
+def test_a_random_batch_has_the_lengths_it_says(padded):
+    batch = sides.random_batch(sides.Sizes(V=30, B=64), 9, padded=padded)
     for ids, lens in (
         (batch.source, batch.source_lens),
         (batch.target_out, batch.target_lens),
     ):
-        assert ids.shape == (64, S) and lens.max() == S
+        assert ids.shape == (64, 9) and lens.max() == 9
         assert ((ids != PAD_ID).sum(1) == lens).all()
         assert ((ids == EOS_ID).sum(1) == 1).all()
-        assert lens.min() == (S // 2 if padded else S)
-
-
-@pytest.mark.parametrize("padded", [False, True])
-def test_both_sides_do_the_same_work(padded):
-    sides.check_same_step(*both(padded=padded))
+        assert lens.min() == (4 if padded else 9)
 
 
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("part", ["encoder.rnn", "decoder.attention", "decoder.dense"])
 def test_other_weights_are_found(part, padded):
-    model, net, batch = both(padded=padded)
+    model, net, batch = both(padded)
+    sides.check_same_step(model, net, batch)
     with torch.no_grad():
         next(net.get_submodule(part).parameters())[0] += 0.1
     with pytest.raises(AssertionError, match="they don't do the same work"):
         sides.check_same_step(model, net, batch)
 
 
+@pytest.mark.parametrize("name", sides.LOSSES)
 @pytest.mark.parametrize(
     "change, what",
     [
         (lambda loss: 1.01 * loss, "^loss"),
         (lambda loss: 2 * loss - loss.detach(), "^gradient of"),  # the value stays
+        (lambda loss: loss * float("nan"), "^loss"),
     ],
 )
-def test_another_loss_or_gradient_is_found(monkeypatch, change, what):
-    right = sides.batch_loss
-    monkeypatch.setattr(sides, "batch_loss", lambda *a: change(right(*a)))
-    with pytest.raises(AssertionError, match=what):
+def test_another_loss_or_gradient_is_found(monkeypatch, name, change, what):
+    right = sides.LOSSES[name]
+    monkeypatch.setitem(sides.LOSSES, name, lambda *args: change(right(*args)))
+    with pytest.raises(AssertionError, match=f"{what}.*{name}: the sides differ"):
         sides.check_same_step(*both(padded=True))
 
 
 def test_a_start_after_the_padding_is_found(monkeypatch):
     """d2l as it is, on a padded batch: its decoder starts from another state."""
-    model, net, batch = both(padded=True)
     as_it_is = lambda net, b: net(b.source, b.target_in, b.source_lens)[0]  # noqa: E731
     monkeypatch.setattr(sides, "scores_from_our_start", as_it_is)
     with pytest.raises(AssertionError, match="scores: the sides differ"):
-        sides.check_same_step(model, net, batch)
+        sides.check_same_step(*both(padded=True))
 
 
-def test_nan_is_a_difference():
-    nan, one = torch.tensor([float("nan")]), torch.ones(1)
-    with pytest.raises(AssertionError, match="x: the sides differ"):
-        sides.close(nan, one, 1e-4, "x")
+@pytest.mark.parametrize("side", sides.SIDES)
+def test_a_step_changes_all_weights(monkeypatch, side):
+    made = []
+    for name in ("our_model", "reference"):
+        make = getattr(sides, name)
+        keep = lambda x, make=make: made.append(make(x)) or made[-1]  # noqa: E731
+        monkeypatch.setattr(sides, name, keep)
+    step = sides.step_of(side, TINY, sides.random_batch(TINY, 8))
+    before = [p.detach().clone() for p in made[-1].parameters()]
+    step()
+    for (name, new), old in zip(made[-1].named_parameters(), before, strict=True):
+        assert not torch.equal(new, old), name
 
 
-def test_both_steps_change_all_weights():
-    model, net, batch = both(S=8)
-    optimizer = sides.reference_optimizer(net)
-    before = [[p.detach().clone() for p in m.parameters()] for m in (model, net)]
-    sides.our_step(model, batch)()
-    sides.reference_step(net, batch, optimizer)
-    for module, old in zip((model, net), before, strict=True):
-        for (name, new), then in zip(module.named_parameters(), old, strict=True):
-            assert not torch.equal(new, then), name
+# --- timing -------------------------------------------------------------------------
 
 
-def test_the_limit_lists_the_products_of_the_model(monkeypatch):
-    """Counted against the weights: each is read by every word that meets it."""
-    counted = []
-    for name in ("mm", "bmm", "mv"):
-        original = getattr(torch, name)
-
-        def count(a, b, out, original=original):
-            counted.append(a.numel() * (b.shape[-1] if b.dim() > 1 else 1))
-            return original(a, b, out=out)
-
-        monkeypatch.setattr(torch, name, count)
-    S, T = 5, 7
-    V, E, H, B = TINY
-    limit.matrix_products(TINY, S, T)()
-    weights = {
-        name: p.numel()
-        for name, p in sides.our_model(TINY).named_parameters()
-        if p.dim() == 2 and "embedding" not in name and "w_v" not in name
-    }
-    words = {name: B * T for name in weights} | {
-        name: B * S for name in weights if name.startswith("encoder") or "W_k" in name
-    }
-    multiplications = sum(weights[name] * words[name] for name in weights)
-    assert sum(counted) == 3 * (multiplications + B * T * S * H)
-    without = sum(counted)
-    counted.clear()
-    limit.matrix_products(TINY, S, T, with_scores=True)()
-    assert sum(counted) == without + 2 * B * S * T * H
+def test_the_sides_take_turns_in_going_first():
+    calls = []
+    named = [lambda c=c: calls.append(c) or "abc".index(c) for c in "abc"]
+    taken = timing.alternate(*named, rounds=3)
+    assert "".join(calls) == "abc" + "abcbcacab"
+    assert taken == [[0] * 3, [1] * 3, [2] * 3]  # each side's own
+    with pytest.raises(ValueError, match="at least one round"):
+        timing.alternate(rounds=0)
 
 
-# --- translation, the epoch -----------------------------------------------------
+def test_a_ratio_is_of_one_round():
+    assert timing.ratios([6.0, 2.0], [3.0, 4.0]) == [2.0, 0.5]
+    with pytest.raises(ValueError, match="shorter"):
+        timing.ratios([6.0, 2.0], [3.0])
+
+
+def test_a_slow_spell_of_the_machine_falls_on_all_sides(monkeypatch):
+    """Each call takes one second, but for a spell in which it takes ten."""
+    clock = iter([1] * 14 + [10] * 9 + [1] * 19)
+    taken = timing.alternate(*[lambda: next(clock)] * 2, rounds=20, warm_up=False)
+    found = sorted(timing.ratios(*taken))
+    assert found[10] == 1  # in turn, the median doesn't feel it
+    one_after_the_other = timing.ratios([1] * 14 + [10] * 6, [10] * 3 + [1] * 17)
+    assert sorted(one_after_the_other) != found
+
+
+def test_times_of_sides_become_ratios_that_are_above_one_for_the_faster():
+    taken = {"plain": [2.0], "by hand": [1.0], "d2l": [4.0]}
+    rows = measure.rows_of_sides("x", taken, "{:.0f} s".format, {"plain": 1.4})
+    assert [row["values"] for row in rows] == [[2.0], [4.0], [2.0]]
+    assert [row["target"] for row in rows] == [1.4, None, None]
+    assert rows[0]["note"] == "plain 2 s, by hand 1 s, d2l 4 s"
+
+
+# --- what is measured ---------------------------------------------------------------
 
 
 @pytest.fixture
@@ -150,375 +143,185 @@ def corpus():
         Pair(tuple(words[i:j]), tuple(reversed(words[i : j + 1])))
         for i, j in itertools.combinations(range(len(words)), 2)
     ]
-    vocabs = tuple(
-        Vocab([pair[side] for pair in pairs], lang)
-        for side, lang in enumerate(("de", "en"))
-    )
-    return pairs, vocabs
+    languages = enumerate(("de", "en"))
+    return pairs, [Vocab([p[side] for p in pairs], lang) for side, lang in languages]
 
 
-def small_model(vocabs):
+@pytest.fixture
+def model(corpus):
     """Untrained, but for one thing that training teaches: never write <pad>."""
     torch.manual_seed(0)
-    model = measure.build_model("attention", *map(len, vocabs), 8, 16)
+    model = measure.build_model("attention", *map(len, corpus[1]), 8, 16)
     with torch.no_grad():
         model.decoder.dense.bias[PAD_ID] = -100
     return model
 
 
-def test_an_epoch_counts_the_same_words_on_both_sides(corpus):
-    pairs, vocabs = corpus
-    settings = measure.QUICK._replace(pairs=3, sizes=TINY)
-    values, note = measure.epoch_ratios(small_model(vocabs), pairs, vocabs, settings)
-    assert len(values) == 3 and all(value > 0 for value in values)
-    assert "at 9 steps" in note  # 8 words at most, and <eos>
+def test_all_sides_see_the_same_words_in_an_epoch(corpus, model, monkeypatch):
+    settings = QUICK._replace(rounds=3)
+    taken = measure.epoch_seconds(model, *corpus, settings)
+    assert list(taken) == list(sides.SIDES)
+    assert all(len(parts) == 3 and min(parts) > 0 for parts in taken.values())
+    monkeypatch.setattr(measure.BatchLoader, "epoch", lambda *_: iter([]))
+    with pytest.raises(AssertionError, match="different numbers of words"):
+        measure.epoch_seconds(model, *corpus, settings)
 
 
-def test_fixed_length_cuts_nothing(corpus):
-    pairs, vocabs = corpus
-    whole, fixed = Batch.from_pairs(pairs, *vocabs), measure.fixed_length(*corpus)
-    assert fixed.source.shape == fixed.target_in.shape == fixed.target_out.shape
-    for name in ("source", "target_in", "target_out"):
-        before, after = getattr(whole, name), getattr(fixed, name)
-        assert torch.equal(after[:, : before.shape[1]], before)
-        assert (after[:, before.shape[1] :] == PAD_ID).all()
-
-
-def test_both_sides_translate_alike(corpus, monkeypatch):
+def test_both_sides_translate_alike(corpus, model, monkeypatch):
     monkeypatch.setattr(measure, "CAP", 12)
-    pairs, vocabs = corpus
-    values, note = measure.decoding_ratios(small_model(vocabs), pairs, vocabs, pairs=4)
-    assert len(values) == 4
-    count = re.search(r"(\d+) of (\d+) translations equal, (\d+) differ", note)
-    equal, of, different = map(int, count.groups())
-    assert of == len(pairs) == equal + different
+    values, note = measure.decoding_ratios(model, *corpus, rounds=4)
+    assert len(values) == 4 and note.endswith("28 of 28 translations equal")
+    ours = ["a b"] * 200
+    measure.same_translations(ours, dict(enumerate(ours[:-1] + ["c"])))  # a tie
+    with pytest.raises(AssertionError, match="only 197 of 200 translations equal"):
+        measure.same_translations(ours, dict(enumerate(ours[:-3] + ["c"] * 3)))
 
 
-def test_a_wrong_translation_is_found(corpus, monkeypatch):
-    monkeypatch.setattr(measure, "CAP", 12)
-    pairs, vocabs = corpus
-    model = small_model(vocabs)
-    sentences = [list(pair.source) for pair in pairs[:3]]
-    right = measure.translate_tokens(model, sentences, *vocabs, max_steps=12)
-    theirs = {i: " ".join(result.words) for i, result in enumerate(right)}
-    note = measure.same_translations(model, sentences, theirs, vocabs)
-    assert note.startswith("3 of 3 translations equal, 0 differ")
-    theirs[1] = " ".join(["c" if right[1].tokens[0] != "c" else "d", "a"])
-    monkeypatch.setattr(measure, "TIE", 1e-9)
-    with pytest.raises(AssertionError, match="sentence 1: "):
-        measure.same_translations(model, sentences, theirs, vocabs)
-    monkeypatch.setattr(measure, "TIE", 1e9)  # now any two words are a tie
-    note = measure.same_translations(model, sentences, theirs, vocabs)
-    assert note.startswith("2 of 3 translations equal, 1 differ")
-
-
-def test_missing_data_is_said(monkeypatch):
+def test_a_row_without_values_says_why(monkeypatch):
     def no_data(*_):
         raise ConnectionError("no network")
 
     monkeypatch.setattr(measure, "load_multi30k", no_data)
-    rows = measure.real_text(measure.QUICK)
-    assert [row["target"] for row in rows] == [5, 30]
-    for row in rows:
-        line = report.table_line(row)
-        assert "not measured" in line and "data missing" in line
-        assert "met" not in line.replace("not measured", "").split()
-
-
-# --- the parts alone, growth, memory ----------------------------------------------
-
-
-def test_the_grid_compares_equal_results():
-    settings = measure.QUICK._replace(grid=((2,), (1, 3), (4,), (5,)), min_seconds=0)
-    rows, points = measure.parts_alone(settings)
-    assert len(rows) == 4 and len(points) == 2 * 2 * 4  # parts, sizes, choices
-    for row in rows:
-        once = settings.grid_pairs
-        assert len(row["values"]) in (once, 3 * once)  # looked slow: measured again
-
-
-def test_a_wrong_part_is_found(monkeypatch):
-    monkeypatch.setattr(measure, "masked_softmax", lambda X, lens: X.softmax(-1) * 1.01)
-    with pytest.raises(AssertionError, match="the sides differ"):
-        measure.parts_alone(measure.QUICK)
+    lost = measure.exponents("growth", "S·T", [10, 20], [[-1, 2], [3, -1]])
+    assert lost["note"] == "2 of 2 rounds were lost in the noise"
+    for row in [*measure.real_text(QUICK), lost]:
+        line = report.table([row]).splitlines()[-1]
+        assert "| not measured | 0 |  |" in line and len(row["note"].split()) > 5
 
 
 def test_exponents_of_known_curves():
     x = torch.tensor([10.0, 20, 40]).numpy()
-    assert measure.exponents(x, [3 * x, x**2]) == pytest.approx([1, 2])
-    assert measure.exponents(x, [x, [1, -1, 2]]) == []
+    found = measure.exponents("growth", "x", x, [3 * x, x - 30, x**2])
+    assert found["values"] == pytest.approx([1, 2])
+    rows = measure.growth(QUICK)
+    assert [row["against"] for row in rows] == ["S·T", "S + T"]
 
 
+def test_a_wrong_part_is_found(monkeypatch):
+    rows = measure.parts_alone(QUICK)
+    assert [len(row["values"]) for row in rows] == [QUICK.rounds] * 3
+    monkeypatch.setattr(measure, "masked_softmax", lambda X, lens: X.softmax(-1) * 1.01)
+    with pytest.raises(AssertionError, match="the sides differ"):
+        measure.parts_alone(QUICK)
+
+
+@pytest.mark.skipif(memory.peak_megabytes() is None, reason="only Linux tells")
 def test_memory_counts_what_is_allocated():
     script = (
         "import sys, torch; sys.path.insert(0, sys.argv[1]); import memory\n"
         "before = memory.peak_megabytes(); x = torch.ones(50_000_000); del x\n"
         "print(memory.peak_megabytes() - before)"
     )
-    done = memory.subprocess.run(
-        [sys.executable, "-c", script, str(FOLDER)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", script, str(report.FOLDER)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 190 < float(done.stdout) < 215  # 200 MB
-
-
-@pytest.mark.parametrize("side", ["ours", "d2l"])
-def test_a_side_tells_its_memory(side):
-    taken = memory.in_a_process(side, 4, TINY)
+    taken = memory.in_a_process("by hand", 4, TINY)
     assert 0 < taken["before"] <= taken["peak"]
-    assert taken["python"] > 0
 
 
-# --- timing and tables ------------------------------------------------------------
-
-
-def test_the_sides_take_turns():
-    calls = []
-    first, second = timing.alternate(
-        lambda: calls.append("a") or 2.0, lambda: calls.append("b") or 3.0, 3
-    )
-    assert "".join(calls) == "ab" + "abbaab"
-    assert timing.ratios(second, first) == [1.5] * 3
-    with pytest.raises(ValueError, match="at least one pair"):
-        timing.alternate(None, None, 0)
-
-
-@pytest.mark.parametrize(
-    "values, target, at_most, verdict",
-    [
-        ([1.6, 1.7, 9.0], 1.7, False, "met"),
-        ([1.6, 1.69, 9.0], 1.7, False, "missed"),
-        ([0.1, 0.2, 0.9], 0.2, True, "met"),
-        ([0.1, 0.21, 0.2], 0.2, True, "met"),
-        ([0.1, 0.21, 0.3], 0.2, True, "missed"),
-        ([1.0, 2.0, 3.0], None, False, ""),
-    ],
-)
-def test_a_verdict_goes_by_the_median(values, target, at_most, verdict):
-    row = measure.row("what", "whom", values, target, at_most)
-    middle, low, high, found = report.summary(row)
-    assert (middle, low, high) == (sorted(values)[1], min(values), max(values))
-    assert found == verdict
-    cells = [cell.strip() for cell in report.table_line(row).split("|")]
-    assert cells[5:7] == ["3", verdict]
-    goal = f"{'≤' if at_most else '≥'} {target:g}×" if target else ""
-    assert cells[3] == goal
-
-
-def test_every_line_has_as_many_cells_as_the_head():
-    rows = [measure.row("a", "b", []), measure.row("a", "b", [1.0], 2, note="n")]
-    lines = report.table(rows).splitlines()
-    assert len(lines) == 4 and {line.count("|") for line in lines} == {8}
-
-
-BOOKS = {
-    "machine": timing.machine(),
-    "notebooks": [
-        {
-            "name": "05_training",
-            "seconds": 80.0,
-            "megabytes": 700.0,
-            "cells": [
-                {
-                    "number": 3,
-                    "heading": "A run",
-                    "line": "fit()",
-                    "seconds": 41.0,
-                    "bar": True,
-                },
-                {
-                    "number": 4,
-                    "heading": "B",
-                    "line": "x",
-                    "seconds": 0.1,
-                    "bar": False,
-                },
-            ],
-        },
-        {"name": "07_more", "seconds": 900.0, "megabytes": None, "cells": []},
-    ],
-}
-
-
-def test_slow_cells_are_named_and_only_the_core_is_added_up():
-    text = report.notebooks_text(BOOKS)
-    assert "- 05_training, cell 3, *A run*: 41 s, `fit()`, with a progress bar" in text
-    assert "cell 4" not in text
-    assert "1 of the 7 core notebooks (00 to 06) take 1.3 minutes" in text
-    assert "at most 5: met" in text
-
-
-def test_the_default_batch_size_is_judged_from_the_data():
-    runs = [[10, 90, 100]] * 3
-    measured = {"batch_sizes": [1, 64, 256], "tokens_a_second": {1: runs}}
-    text = report.batch_size_text(measured)
-    assert "batches of 256, 100; the default of 64 reaches 90% of it; 64 is" in text
-
-
-def test_the_readme_is_made_from_what_is_stored(tmp_path):
-    results = {
-        "quick": True,
-        "machine": timing.machine(),
-        "rows": [measure.row("a step", "d2l", [2.0, 2.5, 3.0], 2)],
-        "batches": {"batch_sizes": [1, 64], "tokens_a_second": {1: [[5.0, 9.0]]}},
-    }
-    report.store(tmp_path / "results.json", results)
-    report.store(tmp_path / "notebooks.json", BOOKS)
-    report.write_readme(tmp_path)
-    text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "| a step | d2l | ≥ 2× | **2.50×** (2.00 to 3.00) | 3 | met |" in text
-    assert "no measurements" in text and "05_training" in text
-    calm = report.readme({**results, "quick": False}, None, None, None, None)
-    assert "no measurements" not in calm
-
-
-def test_a_small_machine_has_half_an_hour():
-    books = [{"name": "00", "seconds": 9.0, "cpu_seconds": 1200.0, "megabytes": 400}]
-    text = report.small_text({"notebooks": books})
-    assert "| 00 | 9.0 | 1200.0 | 400 |" in text
-    assert "All 1 take 20.0 minutes of one processor; target at most 30: met" in text
-    assert "target at most 30: missed" in report.small_text({"notebooks": books * 2})
-
-
-def test_a_class_is_summed_up():
-    measured = {
-        "learners": 2,
-        "notebooks": ["00_a", "04_b"],
-        "cells": 8,
-        "failures": ["04_b, `x`: NameError: x"],
-        "megabytes": [500.0, 700.0],
-        "megabytes_together": 1100.0,
-        "server_seconds": [3.0, 4.0],
-        "seconds": [60.0, 90.0],
-        "reconnections": 3,
-        "slowest": {"seconds": 30.0, "notebook": "00_a", "line": "fit()"},
-    }
-    text = report.classroom_text(measured)
-    assert "2 learners, notebooks 00 to 04, 8 cells: 1 failures" in text
-    assert "500 to 700 MB" in text and "1.1 GB" in text
-    assert "- Failed: 04_b, `x`: NameError: x" in text and "again: 3." in text
-    assert "no failures" in report.classroom_text({**measured, "failures": []})
-
-
-def test_the_way_from_a_clone_is_a_table():
-    runs = {"cache full": {"install": 100.4, "lab": 5.0, "notebook": 9.6}}
-    text = report.start_text({"runs": runs})
-    assert "| cache full | 100 s | 5 s | 10 s |" in text
-
-
-@pytest.mark.parametrize(
-    "source, line",
-    [
-        ("try:\n    trainer.fit()\n", "trainer.fit()"),
-        ("a, b = learn(corpus)\nfit(a)", "a, b = learn(corpus)"),
-        ("profit(1)\nprint(2)", "profit(1)"),
-    ],
-)
-def test_a_slow_cell_is_known_by_the_line_that_trains(source, line):
-    assert one_notebook.line_that_waits(source) == line
-
-
-@pytest.mark.skipif(not (hasattr(os, "geteuid") and os.geteuid() == 0), reason="root")
-def test_a_small_machine_is_small(tmp_path):
-    """No network but itself, one processor, no writing; and too much memory kills."""
-    try:
-        with notebooks_command.memory_group():
-            pass
-    except OSError as error:
-        pytest.skip(f"no control groups here: {error}")
-    (tmp_path / "course").mkdir()
-
-    def confined(code, group):
-        return subprocess.run(
-            [
-                "unshare",
-                "--net",
-                "--mount",
-                "sh",
-                "-c",
-                notebooks_command.CONFINED,
-                "sh",
-                sys.executable,
-                "-c",
-                code,
-            ],
-            env={**os.environ, "GROUP": str(group), "COURSE": str(tmp_path / "course")},
-            capture_output=True,
-            text=True,
-        )
-
-    with notebooks_command.memory_group() as group:
-        processors = "import os; print(len(os.sched_getaffinity(0)))"
-        assert confined(processors, group).stdout == "1\n"
-        far = "import socket; socket.create_connection(('192.0.2.1', 80), 5)"
-        assert "Network is unreachable" in confined(far, group).stderr
-        write = f"open({str(tmp_path / 'course' / 'x')!r}, 'w')"
-        assert "Read-only file system" in confined(write, group).stderr
-        assert confined("bytearray(5 * 10**8)", group).returncode == 0
-        assert confined("bytearray(12 * 10**8)", group).returncode == -9
-
-
-def test_figures_are_drawn(tmp_path):
-    seconds = {"attention": [[-1, 2], [1, 2]], "fixed": [[1, 2]] * 2}
-    growing = {"lengths": [5, 10], **seconds}
-    report.draw_growth(growing, tmp_path / "growth.png")
-    speeds = {"batch_sizes": [1, 8], "tokens_a_second": {"1": [[1, 2]], "2": [[1, 3]]}}
-    report.draw_batches(speeds, tmp_path / "batches.png")
-    for name in ("growth.png", "batches.png"):
-        assert (tmp_path / name).stat().st_size > 10_000
-
-
-def test_the_stored_readme_is_the_commands():
-    """No figure in it was written by hand."""
-    stored = [report.read(FOLDER / name) for name in report.STORED]
-    if not any(stored):
-        pytest.skip("nothing is stored yet: make bench")
-    written = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert written == report.readme(*stored)
-
-
-def test_the_stored_results_come_from_the_script_as_it_is():
-    path = FOLDER / "results.json"
-    if not path.is_file():
-        pytest.skip("nothing is stored yet: make bench")
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    settings = measure.Settings()._asdict()
-    assert stored["settings"] == json.loads(json.dumps(settings))
-    assert not stored["quick"]
-    assert all(len(row["values"]) >= 7 for row in stored["rows"] if row["values"])
-
-
-def test_a_notebook_is_executed_and_its_cells_are_timed(tmp_path):
-    cell, text = (
-        getattr(nbformat.v4, f"new_{kind}_cell") for kind in ("code", "markdown")
-    )
-    book = nbformat.v4.new_notebook(
-        cells=[text("# A title"), cell("import time"), cell("time.sleep(0.3)\n1 + 1")]
-    )
+def test_a_notebook_is_executed_and_its_slow_cells_are_named(tmp_path):
+    cells = map(new_code_cell, ["import time", "time.sleep(0.3)\n1 + 1", ""])
     path = tmp_path / "00_small.ipynb"
-    nbformat.write(book, path)
+    nbformat.write(new_notebook(cells=list(cells)), path)
     before = path.read_bytes()
     measured = notebooks_command.in_a_process(path)
-    assert measured["name"] == "00_small"
-    first, second = measured["cells"]
-    assert second["seconds"] >= 0.3 > first["seconds"]
-    assert (second["number"], second["heading"]) == (2, "A title")
-    assert second["line"] == "time.sleep(0.3)" and not second["bar"]
-    assert measured["seconds"] > second["seconds"]
+    slow = measured["cells"][-1]
+    assert measured["name"] == "00_small" and measured["seconds"] > slow["seconds"]
+    assert slow["number"] == 2 and slow["seconds"] >= 0.3 and not slow["bar"]
     assert measured["megabytes"] is None or measured["megabytes"] > 10
     assert measured["cpu_seconds"] is None or measured["cpu_seconds"] > 0.1
     assert path.read_bytes() == before
 
 
+@pytest.mark.skipif(not (hasattr(os, "geteuid") and os.geteuid() == 0), reason="root")
+def test_a_small_machine_is_small(tmp_path):
+    """No network but itself, one processor, no writing; and too much memory kills."""
+    (tmp_path / "course").mkdir()
+
+    def confined(code, group):
+        command = [*notebooks_command.SMALL, sys.executable, "-c", code]
+        places = {"GROUP": str(group), "COURSE": str(tmp_path / "course")}
+        environment = os.environ | places
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    try:
+        with notebooks_command.memory_group() as group:
+            processors = "import os; print(len(os.sched_getaffinity(0)))"
+            assert confined(processors, group).stdout == "1\n"
+            far = "import socket; socket.create_connection(('192.0.2.1', 80), 5)"
+            assert "Network is unreachable" in confined(far, group).stderr
+            write = f"open({str(tmp_path / 'course' / 'x')!r}, 'w')"
+            assert "Read-only file system" in confined(write, group).stderr
+            assert confined("bytearray(5 * 10**8)", group).returncode == 0
+            assert confined("bytearray(12 * 10**8)", group).returncode == -9
+    except OSError as error:
+        pytest.skip(f"no control groups here: {error}")
+
+
+# --- tables -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values, target, verdict",
+    [
+        ([1.6, 1.7, 9.0], 1.7, "≥ 1.7× | **1.7×** (1.6 to 9) | 3 | met"),
+        ([1.6, 1.69, 9.0], 1.7, "≥ 1.7× | **1.69×** (1.6 to 9) | 3 | missed"),
+        ([1.0, 2.0, 3.0], None, " | **2×** (1 to 3) | 3 | "),
+    ],
+)
+def test_a_verdict_goes_by_the_median(values, target, verdict):
+    row = measure.row("a step", "d2l", values, target, note="in words")
+    head, rule, line = report.table([row]).splitlines()
+    assert line == f"| a step | d2l | {verdict} | in words |"
+    assert head.count("|") == rule.count("|") == line.count("|")
+
+
+def test_the_stored_tables_are_the_commands(tmp_path):
+    """No figure in them was written by hand; and a run changes its own table alone."""
+    for path in report.FOLDER.glob("*.json"):
+        shutil.copy(path, tmp_path)
+    readme = tmp_path / "README.md"
+    shutil.copy(report.FOLDER / "README.md", readme)
+    before = readme.read_text(encoding="utf-8")
+    report.write_readme(tmp_path)
+    assert readme.read_text(encoding="utf-8") == before
+    stored = json.loads((tmp_path / "small.json").read_text(encoding="utf-8"))
+    stored["notebooks"] *= 10
+    report.store(tmp_path / "small.json", stored)
+    report.write_readme(tmp_path)
+    after = readme.read_text(encoding="utf-8")
+    small = re.compile(r"<!-- small.json -->.*<!-- end of small.json -->", re.DOTALL)
+    assert small.sub("", after) == small.sub("", before)
+    assert "target at most 30: missed." in small.search(after)[0]
+    readme.write_text("no places", encoding="utf-8")
+    with pytest.raises(ValueError, match="has no place for results.json"):
+        report.write_readme(tmp_path)
+
+
+def test_slow_cells_are_named_and_only_the_core_is_added_up():
+    cells = [{"number": n, "seconds": s, "bar": n == 3} for n, s in ((3, 41), (4, 0.3))]
+    books = [
+        {"name": "05_training", "seconds": 80.0, "megabytes": 700.0, "cells": cells},
+        {"name": "07_more", "seconds": 900.0, "megabytes": None, "cells": []},
+    ]
+    text = report.notebooks_text({"notebooks": books})
+    assert "- 05_training, cell 3: 41 s, with a progress bar" in text
+    assert "cell 4" not in text and "| 07_more | 900.0 |  | 0.0 |" in text
+    assert "1 of the 7 core notebooks (00 to 06) take 1.3 minutes" in text
+    assert "at most 5: met" in text
+
+
+def test_the_stored_results_are_no_quick_run():
+    stored = json.loads((report.FOLDER / "results.json").read_text(encoding="utf-8"))
+    assert not stored["quick"]
+    assert all(len(row["values"]) >= 7 for row in stored["rows"] if row["values"])
+
+
 def test_the_notebooks_say_how_long_their_cells_run():
     """Their first lines against the stored measurement; "a minute" is 60 seconds."""
-    stored = report.read(FOLDER / "notebooks.json")
-    if not stored:
-        pytest.skip("nothing is stored yet: make bench-notebooks")
+    stored = json.loads((report.FOLDER / "notebooks.json").read_text(encoding="utf-8"))
     for book in stored["notebooks"]:
-        path = FOLDER.parent / "notebooks" / f"{book['name']}.ipynb"
+        path = notebooks_command.ROOT / "notebooks" / f"{book['name']}.ipynb"
         said = " ".join(nbformat.read(path, 4).cells[0].source.split())
         found = re.search(r"the cells run in about (a minute|(\d+) seconds)", said)
         seconds = int(found[2] or 60)

@@ -65,27 +65,22 @@ def work(folder):
     dist.destroy_process_group()
 
 
-def torchrun(*arguments):
-    """The command of two processes, one thread each."""
-    return [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        *map(str, arguments),
-    ]
-
-
+ONE = [sys.executable]
+TWO = [*ONE, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
+def run(*words):
+    """A command of this Python to its end -> what it printed."""
     done = subprocess.run(
-        torchrun(__file__, tmp_path), env=ENVIRONMENT, capture_output=True, text=True
+        list(map(str, words)), cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
+    run(*TWO, __file__, tmp_path)
     ranks = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1)]
     model, batches = model_and_batches()
     for number, batch in enumerate(batches):
@@ -117,6 +112,11 @@ def test_a_mean_of_the_processes_means_would_be_another_gradient():
 # --- the command, and a process that dies --------------------------------------------
 
 EPOCHS = 40
+SMALL = f"""
+    --source en --target fr --held-out 20 --num-epochs {EPOCHS} --batch-size 40
+    --embed-size 16 --num-hiddens 16 --enc-hiddens 16
+    --source-pieces 0 --target-pieces 0
+"""
 
 
 @pytest.fixture
@@ -124,32 +124,16 @@ def command(tmp_path):
     """Arguments of the training command, on 240 sentence pairs."""
     pairs = load_village("en", "fr")["train"][:240]
     lines = [f"{' '.join(p.source)}\t{' '.join(p.target)}\n" for p in pairs]
-    (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    tsv = tmp_path / "pairs.tsv"
+    tsv.write_text("".join(lines), encoding="utf-8")
     return [
+        "-m",
+        "utils.train",
         "--tsv",
-        tmp_path / "pairs.tsv",
-        "--source",
-        "en",
-        "--target",
-        "fr",
-        "--held-out",
-        20,
+        tsv,
+        *SMALL.split(),
         "--out",
         tmp_path / "model",
-        "--num-epochs",
-        EPOCHS,
-        "--embed-size",
-        16,
-        "--num-hiddens",
-        16,
-        "--enc-hiddens",
-        16,
-        "--source-pieces",
-        0,
-        "--target-pieces",
-        0,
-        "--batch-size",
-        40,
     ]
 
 
@@ -172,7 +156,7 @@ def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
 ):
     last = tmp_path / "model.last.safetensors"
     training = subprocess.Popen(
-        torchrun("-m", "utils.train", *command),
+        list(map(str, [*TWO, *command])),
         cwd=ROOT,
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
@@ -180,12 +164,10 @@ def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
         text=True,
     )
     try:
-        deadline = time.monotonic() + 120
         while not last.exists() and training.poll() is None:
-            assert time.monotonic() < deadline, "no epoch was finished in time"
             time.sleep(0.02)
         worker(training, rank).kill()  # in the middle of whatever it is doing
-        _, messages = training.communicate(timeout=60)
+        _, messages = training.communicate()
     finally:
         training.kill()
     assert training.returncode != 0 and "SIGKILL" in messages
@@ -197,33 +179,20 @@ def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
     result = translate_tokens(best.model, [["the", "dog"]], *best[1:3], max_steps=5)
     assert len(result[0].tokens) > 0
 
-    one = [sys.executable, "-m", "utils.train", *map(str, command), "--resume"]
-    done = subprocess.run(
-        one, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert f"epoch {EPOCHS}:" in done.stdout
+    assert f"epoch {EPOCHS}:" in run(*ONE, *command, "--resume")
     history = load_checkpoint(last).training["history"]
     assert history[:epochs] == stored.training["history"] and len(history) == EPOCHS
 
 
 def test_one_process_and_two_learn_the_same(command, tmp_path):
     """Without dropout, the losses of all epochs agree, so the command is unchanged."""
-    short = [*command, "--dropout", 0, "--num-epochs", 3]
     losses = []
-    for name, start in (("one", [sys.executable]), ("two", torchrun())):
-        arguments = [*short, "--out", tmp_path / name]
-        done = subprocess.run(
-            [*start, "-m", "utils.train", *map(str, arguments)],
-            cwd=ROOT,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
+    for name, start in (("one", ONE), ("two", TWO)):
+        short = ["--dropout", 0, "--num-epochs", 3, "--out", tmp_path / name]
+        said = run(*start, *command, *short)
         saved = load_checkpoint(tmp_path / f"{name}.last.safetensors")
         losses.append([epoch["valid_loss"] for epoch in saved.training["history"]])
-        assert done.stdout.count("stored: ") == 1  # one process speaks for both
+        assert said.count("stored: ") == 1  # one process speaks for both
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
 

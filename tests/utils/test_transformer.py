@@ -1,12 +1,9 @@
 """Heads, positions and the Transformer: against loops, and against torch.nn."""
 
-import json
 import math
-import time
 
 import pytest
 import torch
-from test_shipped import DATA, script
 from torch import nn
 from torch.nn import functional as F
 
@@ -372,86 +369,3 @@ def test_the_fast_route_leaves_these_models_alone(kind):
 def test_bad_settings_get_a_clear_error(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-# --- the stored measurements --------------------------------------------------------
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """The script and what it stored."""
-    monkeypatch.syspath_prepend(DATA / "results")
-    module = script(DATA / "results" / "transformer.py")
-    return module, json.loads(module.PATH.read_text(encoding="utf-8"))
-
-
-def test_the_arms_were_measured_by_the_script_as_it_is(measured):
-    module, stored = measured
-    assert stored["settings"] == json.loads(json.dumps(module.SETTINGS))
-    assert [row["run"] for row in stored["runs"]] == module.RUNS
-    sizes = [len(vocab) for vocab in load_village().vocabs()]
-    parameters = {
-        arm: sum(p.numel() for p in module.build(arm, sizes).parameters())
-        for arm in module.ARMS
-    }
-    heads = {"additive": 1, "multi-head": 4}
-    for row in stored["runs"]:
-        if arm := row["run"].get("arm"):
-            assert row["parameters"] == parameters[arm]
-            assert len(row["bleu_by_length"]) == len(module.BUCKETS)
-            for way in ("written", "read"):  # each head, and their mean
-                assert len(row["aer"][way]) == heads.get(arm, 8) + 1
-
-
-def test_the_rates_were_chosen_on_the_validation_split(measured):
-    module, stored = measured
-    for arm in module.GRID:
-        scores = {
-            row["run"]["lr"]: row["valid_bleu"]
-            for row in stored["runs"]
-            if row["run"].get("arm") == arm and row["run"]["seed"] == 0
-        }
-        assert set(scores) == set(module.RATES)
-        assert max(scores, key=scores.get) == module.ARMS[arm]["lr"]
-
-
-def test_the_stored_times_are_in_order(measured):
-    module, stored = measured
-    times = {r["run"]["times"]: r["times"] for r in stored["runs"] if "times" in r}
-    assert set(times) == set(module.TIMES)
-    for kind in ("training", "decoding"):
-        assert list(map(int, times[kind])) == module.SETTINGS["times"]["lengths"]
-        for row in times[kind].values():
-            assert all(0 < low <= middle <= high for middle, low, high in row.values())
-
-
-@pytest.mark.parametrize("arm", ["additive", "multi-head", "Transformer 64"])
-@torch.no_grad()
-def test_the_heads_mean_is_what_the_model_shows(monkeypatch, arm):
-    monkeypatch.syspath_prepend(DATA / "results")
-    module = script(DATA / "results" / "transformer.py")
-    corpus = load_village()
-    vocabs, pairs = corpus.vocabs(), corpus["test"][:6]
-    model = module.build(arm, [len(vocab) for vocab in vocabs]).eval()
-    batch = Batch.from_pairs(pairs, *vocabs)
-    weights = module.head_weights(model, batch)
-    model(batch.source, batch.target_in, batch.source_lens)
-    torch.testing.assert_close(weights.mean(dim=1), model.decoder.attention_weights)
-    errors = module.alignment_errors(model, pairs, vocabs)
-    assert all(len(row) == weights.shape[1] + 1 for row in errors.values())
-
-
-def test_processor_time_counts_work_and_no_waiting(monkeypatch):
-    monkeypatch.syspath_prepend(DATA / "results")
-    module = script(DATA / "results" / "transformer.py")
-    x = torch.randn(200, 200)
-    calls = {"waits": lambda: time.sleep(0.05), "works": lambda: x @ x}
-    times = module.processor_time(calls, 3)
-    assert times["waits"][2] < 20_000 and times["works"][1] > 0
-
-
-def test_processes_were_measured_by_the_script_as_it_is():
-    module = script(DATA / "results" / "processes.py")
-    stored = json.loads(module.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == module.SETTINGS
-    assert set(stored["milliseconds"]) == set(module.ARRANGEMENTS)

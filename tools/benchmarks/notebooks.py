@@ -19,7 +19,7 @@ from pathlib import Path
 from report import FOLDER, store, write_readme
 from timing import machine
 
-ROOT = FOLDER.parent
+ROOT = FOLDER.parents[1]
 ONE = FOLDER / "one_notebook.py"
 LIMIT = 10**9  # bytes of memory
 # A new network holds nothing but itself, which the kernel of a notebook needs.
@@ -28,6 +28,7 @@ echo $$ > "$GROUP/cgroup.procs" && ip link set lo up &&
 mount --bind "$COURSE" "$COURSE" && mount -o remount,ro,bind "$COURSE" &&
 ! touch "$COURSE/.written" 2> /dev/null && exec taskset --cpu-list 0 "$@"
 """
+SMALL = ["unshare", "--net", "--mount", "sh", "-c", CONFINED, "sh"]
 
 
 def in_a_process(path, before=(), **variables):
@@ -61,11 +62,9 @@ def memory_group():
 
 def on_a_small_machine(path):
     """The same, held to one processor, LIMIT bytes, no network, no file to change."""
-    confined = ["unshare", "--net", "--mount", "sh", "-c", CONFINED, "sh"]
     with memory_group() as group, tempfile.TemporaryDirectory() as home:
-        return in_a_process(
-            path, confined, HOME=home, GROUP=str(group), COURSE=str(ROOT)
-        )
+        places = {"HOME": home, "GROUP": str(group), "COURSE": str(ROOT)}
+        return in_a_process(path, SMALL, **places)
 
 
 def main(paths, small):
@@ -74,14 +73,10 @@ def main(paths, small):
         measured.append(on_a_small_machine(path) if small else in_a_process(path))
         last = measured[-1]
         print(last["name"], f"{last['seconds']:.1f} s", last["megabytes"], flush=True)
-    store(
-        FOLDER / ("small.json" if small else "notebooks.json"),
-        {
-            "command": "make bench-small" if small else "make bench-notebooks",
-            "machine": machine() | ({"cores": 1, "threads": 1} if small else {}),
-            "notebooks": measured,
-        },
-    )
+    about = machine() | ({"cores": 1, "threads": 1} if small else {})
+    command = f"make bench-{'small' if small else 'notebooks'}"
+    results = {"command": command, "machine": about, "notebooks": measured}
+    store(FOLDER / ("small.json" if small else "notebooks.json"), results)
     write_readme()
 
 

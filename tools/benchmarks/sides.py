@@ -1,7 +1,8 @@
-"""The two sides of a comparison, and the checks that both do the same work.
+"""The sides of a comparison, and the checks that all do the same work.
 
-Ours is the course's model. The other is made of d2l 0.17.0 and trained as the book
-does, with a copy of our weights. Letters as in `utils.seq2seq`.
+Ours is the course's model, with the gradient that PyTorch records and with the one that
+is written by hand. The other is made of d2l 0.17.0 and trained as the book does, with a
+copy of our weights. Letters as in `utils.seq2seq`.
 """
 
 import random
@@ -9,13 +10,16 @@ from typing import NamedTuple
 
 import torch
 
+from utils import by_hand
 from utils.d2l_bridge import load_d2l, reference_decoder, reference_encoder
 from utils.data import Batch
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import EOS_ID, PAD_ID, SPECIALS
 from utils.training import Trainer, batch_loss, masked_cross_entropy, train_step
 
 LR = 1e-3
+LOSSES = {"plain": batch_loss, "by hand": by_hand.loss}
+SIDES = (*LOSSES, "d2l")
 
 
 class Sizes(NamedTuple):
@@ -27,11 +31,11 @@ class Sizes(NamedTuple):
     B: int = 64
 
 
-def our_model(sizes, kind="attention", bidirectional=False):
+def our_model(sizes, kind="attention"):
     """The course's model with seeded weights; d2l's encoder reads in one direction."""
     torch.manual_seed(0)
     V, E, H, _ = sizes
-    return build_model(kind, V, V, E, H, bidirectional=bidirectional)
+    return build_model(kind, V, V, E, H)
 
 
 def reference(model):
@@ -41,26 +45,26 @@ def reference(model):
     )
 
 
-def random_batch(sizes, S, T=None, padded=False):
-    """A seeded Batch of random words, its longest source S and its longest target T.
+def random_batch(sizes, S, padded=True):
+    """A seeded Batch of random words, its longest source and its longest target S.
 
     padded: lengths spread evenly from half to all of it; else all are equal.
     """
     rng = random.Random(0)
     words = range(len(SPECIALS), sizes.V)
 
-    def side(longest):
-        shortest = longest // 2 if padded else longest
-        lengths = [rng.randint(shortest, longest) for _ in range(sizes.B - 1)]
-        return [[*rng.choices(words, k=n - 1), EOS_ID] for n in [longest, *lengths]]
+    def side():
+        shortest = S // 2 if padded else S
+        lengths = [rng.randint(shortest, S) for _ in range(sizes.B - 1)]
+        return [[*rng.choices(words, k=n - 1), EOS_ID] for n in [S, *lengths]]
 
-    return Batch.from_ids(side(S), side(T or S))
+    return Batch.from_ids(side(), side())
 
 
-def our_step(model, batch):
+def our_step(model, batch, loss="plain"):
     """A function without arguments: one training step with the Trainer's optimizer."""
     optimizer = Trainer(model, [batch], num_epochs=1, lr=LR).optimizer
-    return lambda: train_step(model, batch, optimizer)
+    return lambda: train_step(model, batch, optimizer, loss_function=LOSSES[loss])
 
 
 def reference_step(net, batch, optimizer):
@@ -74,9 +78,14 @@ def reference_step(net, batch, optimizer):
     optimizer.step()
 
 
-def reference_optimizer(net, fused=None):
-    """The book's: Adam as PyTorch makes it by default; or fused, as our side has it."""
-    return torch.optim.Adam(net.parameters(), lr=LR, fused=fused)
+def step_of(side, sizes, batch):
+    """The same for "plain", "by hand" (ours), or "d2l" with the book's optimizer."""
+    model = our_model(sizes)
+    if side != "d2l":
+        return our_step(model, batch, side)
+    net = reference(model)
+    optimizer = torch.optim.Adam(net.parameters(), lr=LR)
+    return lambda: reference_step(net, batch, optimizer)
 
 
 def scores_from_our_start(net, batch):
@@ -98,12 +107,12 @@ def gradients(module, loss):
 
 
 def check_same_step(model, net, batch, tolerance=1e-4):
-    """AssertionError unless both sides have the same outputs, loss and gradients.
+    """AssertionError unless all sides have the same outputs, loss and gradients.
 
-    Outputs at the real positions, and the loss that `train_step` takes the gradient of.
-    Tolerance is relative to the largest entry of a tensor. d2l's own loss is this one
-    times a known number, so its gradient, before clipping, is this one times it too.
-    On a batch without padding the scores are also those of `net` as it is timed.
+    Outputs at the real positions, and each loss that `train_step` takes the gradient
+    of. Tolerance is relative to the largest entry of a tensor. d2l's own loss is this
+    one times a known number, so its gradient, before clipping, is this one times it
+    too. On a batch without padding the scores are also those of `net` as it is timed.
     """
     model.train(), net.train()
     real = batch.target_out != PAD_ID
@@ -113,20 +122,23 @@ def check_same_step(model, net, batch, tolerance=1e-4):
     if bool((batch.source_lens == batch.source.shape[1]).all()):
         as_timed, _ = net(batch.source, batch.target_in, batch.source_lens)
         close(ours[real], as_timed[real], tolerance, "scores as timed")
-    our_loss = batch_loss(model, batch)
     their_loss = masked_cross_entropy(theirs, batch.target_out)
-    close(our_loss, their_loss, tolerance, "loss")
     book = load_d2l().MaskedSoftmaxCELoss()
     summed = book(theirs, batch.target_out, batch.target_lens).sum()
     scale = batch.target_lens.sum() / batch.target_out.shape[1]
-    close(summed, our_loss * scale, tolerance, "the book's loss")
-    first, second = gradients(model, our_loss), gradients(net, their_loss)
-    if first.keys() != second.keys():
-        raise AssertionError(
-            f"parameters differ: {sorted(first.keys() ^ second.keys())}"
-        )
-    for name in first:
-        close(first[name], second[name], tolerance, f"gradient of {name}")
+    close(summed, their_loss * scale, tolerance, "the book's loss")
+    expected = gradients(net, their_loss)
+    for name, loss in LOSSES.items():
+        our_loss = loss(model, batch)
+        close(our_loss, their_loss, tolerance, f"loss, {name}")
+        found = gradients(model, our_loss)
+        if found.keys() != expected.keys():
+            raise AssertionError(
+                f"parameters differ: {sorted(found.keys() ^ expected.keys())}"
+            )
+        for parameter, gradient in found.items():
+            what = f"gradient of {parameter}, {name}"
+            close(gradient, expected[parameter], tolerance, what)
 
 
 def close(ours, theirs, tolerance, what):

@@ -1,6 +1,6 @@
 """From a fresh clone to JupyterLab at notebook 00: what a newcomer waits for.
 
-    python benchmarks/start.py
+    python tools/benchmarks/start.py
 
 clones this repository's last commit, calls the README's `make lab` there, waits until
 the page of notebook 00 answers, then runs that notebook once. Three times: with pip's
@@ -20,65 +20,48 @@ import urllib.request
 from pathlib import Path
 
 from report import FOLDER, store, write_readme
-from timing import machine
+from timing import machine, seconds
 
-ROOT = FOLDER.parent
-PATIENCE = 1800  # seconds for all of an installation
 WAYS = {
     "cache full": {},
     "cache empty": {"PIP_NO_CACHE_DIR": "1"},
     "cache full, nothing compiled": {"PIP_NO_COMPILE": "1"},
 }
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/lab\S*\?token=\w+")
+LAB = ["make", "lab", "LAB_ARGS=--no-browser --port=8878 --allow-root"]
+NOTEBOOK = [
+    ".venv/bin/python",
+    "tools/benchmarks/one_notebook.py",
+    "notebooks/00_start_here.ipynb",
+]
 
 
 def measured(changes):
     """Seconds until installed, from then until the page answers, and of notebook 00."""
     inherited = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
-    environment = {**inherited, **changes, "PYTHON": sys.executable}
     with tempfile.TemporaryDirectory() as folder:
-        clone = Path(folder) / "learning to align"
-        subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-        start = time.perf_counter()
-        with open(Path(folder) / "log", "w+", encoding="utf-8") as log:
-            lab = subprocess.Popen(
-                ["make", "lab", "LAB_ARGS=--no-browser --port=8878 --allow-root"],
-                cwd=clone,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-            try:
-                wait_for(lambda: (clone / ".venv/.installed").is_file(), lab, log.name)
-                installed = time.perf_counter()
-                wait_for(lambda: answers(Path(log.name)), lab, log.name)
-                ready = time.perf_counter()
-            finally:
-                os.killpg(lab.pid, signal.SIGTERM)  # make and what it started
-                lab.wait()
-        notebook = ["benchmarks/one_notebook.py", "notebooks/00_start_here.ipynb"]
-        start_of_notebook = time.perf_counter()
-        subprocess.run(
-            [clone / ".venv/bin/python", *notebook],
-            cwd=clone,
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
-        done = time.perf_counter()
-    return {
-        "install": installed - start,
-        "lab": ready - installed,
-        "notebook": done - start_of_notebook,
-    }
+        clone, log = Path(folder) / "learning to align", Path(folder) / "log"
+        subprocess.run(["git", "clone", "-q", FOLDER.parents[1], clone], check=True)
+        here = {"cwd": clone, "env": {**inherited, **changes, "PYTHON": sys.executable}}
+        with open(log, "wb") as file:
+            out = {"stdout": file, "stderr": file, "start_new_session": True}
+            lab = subprocess.Popen(LAB, **here, **out)
+        installed = clone / ".venv/.installed"
+        try:
+            install = seconds(lambda: wait_for(installed.is_file, lab, log))
+            ready = seconds(lambda: wait_for(lambda: answers(log), lab, log))
+        finally:
+            os.killpg(lab.pid, signal.SIGTERM)  # make and what it started
+            lab.wait()
+        quiet = {"check": True, "capture_output": True}
+        notebook = seconds(lambda: subprocess.run(NOTEBOOK, **here, **quiet))
+    return {"install": install, "lab": ready, "notebook": notebook}
 
 
 def wait_for(condition, process, log):
-    end = time.monotonic() + PATIENCE
     while not condition():
-        if process.poll() is not None or time.monotonic() > end:
-            sys.exit(Path(log).read_text(encoding="utf-8"))
+        if process.poll() is not None:
+            sys.exit(log.read_text(encoding="utf-8"))
         time.sleep(0.1)
 
 
@@ -90,21 +73,12 @@ def answers(log):
         return False
 
 
-def main():
+if __name__ == "__main__":
     runs = {}
     for name, changes in WAYS.items():
         runs[name] = measured(changes)
         print(name, runs[name], flush=True)
-    store(
-        FOLDER / "start.json",
-        {
-            "command": "python benchmarks/start.py",
-            "machine": machine(),
-            "runs": runs,
-        },
-    )
+    command = "python tools/benchmarks/start.py"
+    results = {"command": command, "machine": machine(), "runs": runs}
+    store(FOLDER / "start.json", results)
     write_readme()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Measuring: two sides in turn within one run, on a machine that is named."""
+"""Measuring: sides in turn within one run, on a machine that is named."""
 
 import importlib.metadata
 import os
@@ -17,31 +17,40 @@ def seconds(function, repeats=1):
     return (time.perf_counter() - start) / repeats
 
 
-def enough_calls(function, at_least):
-    """How many calls in a row take `at_least` seconds, by one call after a first."""
-    function()
-    return max(1, round(at_least / max(seconds(function), 1e-7)))
+def timed(function, repeats=1):
+    """A function that returns the seconds of one call.
+
+    One more call goes before: the caches hold what another side left there.
+    """
+
+    def run():
+        function()
+        return seconds(function, repeats)
+
+    return run
 
 
-def alternate(first, second, pairs, warm_up=True):
-    """Two lists of length `pairs`: what the functions return, called in turn.
+def alternate(*sides, rounds, warm_up=True):
+    """A list of length `rounds` for each side: what it returns, called in turn.
 
     Each returns the seconds of one measurement. They take turns in going first too, so
-    a slow spell of the machine falls on both. warm_up: one uncounted call of each.
+    a slow spell of the machine falls on all. warm_up: one uncounted call of each.
     """
-    if pairs < 1:
-        raise ValueError(f"at least one pair is needed, got {pairs}")
-    sides, taken = (first, second), ([], [])
+    if rounds < 1:
+        raise ValueError(f"at least one round is needed, got {rounds}")
+    taken = [[] for _ in sides]
     if warm_up:
-        first(), second()
-    for pair in range(pairs):
-        for side in (0, 1) if pair % 2 == 0 else (1, 0):
+        for side in sides:
+            side()
+    for number in range(rounds):
+        for place in range(len(sides)):
+            side = (place + number) % len(sides)
             taken[side].append(sides[side]())
     return taken
 
 
 def ratios(dividends, divisors):
-    """The quotient of each pair."""
+    """The quotient of each round."""
     return [a / b for a, b in zip(dividends, divisors, strict=True)]
 
 

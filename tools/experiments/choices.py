@@ -1,36 +1,19 @@
 """Which score, which order, which query: one table at equal budget.
 
-`make results` writes `choices.json`, which notebook 08 reads. About an hour on two
-cores. Every arm differs from the first, "additive", in what its name says; encoder,
-sizes, batches, steps and rate are the same unless the name says otherwise. All train
-and are tested on the sentences of at most 15 words, so that many runs fit into the
-hour. The arms with two layers have a budget of their own and are to be compared with
-"two layers, top".
+Notebook 08 reads what is stored. About an hour on two cores. Every arm differs from the
+first, "additive", in what its name says; encoder, sizes, batches, steps and rate are
+the same unless the name says otherwise. All train and are tested on the sentences of at
+most 15 words, so that many runs fit into the hour. The arms with two layers have a
+budget of their own and are to be compared with "two layers, top".
 """
-
 
 import numpy as np
 import torch
-from runs import RESULTS, run_all, test_aer, test_bleu, train
 
-from utils.attention import (
-    AdditiveAttention,
-    BilinearAttention,
-    DotProductAttention,
-    LocationAttention,
-)
-from utils.corpora import load_village
+from tools.experiments.runs import aer_of, bleu_of, build, train, up_to, village
 from utils.data import Batch
-from utils.seq2seq import build_model
 from utils.text import UNK_ID
-from utils.variants import (
-    ContextOutputDecoder,
-    HierarchicalDecoder,
-    LayerQueryDecoder,
-    LuongDecoder,
-)
 
-PATH = RESULTS / "choices.json"
 SEEDS = (0, 1, 2)
 SETTINGS = {
     "direction": "en-fr",
@@ -44,17 +27,10 @@ SETTINGS = {
     "positions": 64,
     "erased": 200,
 }
-H = SETTINGS["num_hiddens"]
-SCORES = {
-    "additive": lambda: AdditiveAttention(H, H, H),
-    "dot": lambda: DotProductAttention(H, H),
-    "scaled dot": lambda: DotProductAttention(H, H, scaled=True),
-    "general": lambda: BilinearAttention(H, H),
-    "location": lambda: LocationAttention(H, H, SETTINGS["positions"]),
-}
+SCORES = ("additive", "dot", "scaled dot", "general", "location")
 # Two layers learn more slowly: more and smaller batches, of shorter sentences.
 TWO = {"num_layers": 2, "changed": {"max_words": 10, "batch_size": 32}}
-READING = list(SCORES)[:4]  # the scores that read the source words
+READING = SCORES[:4]  # the scores that read the source words
 LUONG = {"feed": "attentional"}
 LONGER = {"changed": {"num_epochs": 12}}
 # Each arm's score, order, layers, and what differs from SETTINGS.
@@ -92,35 +68,22 @@ SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 RUNS = [{"arm": arm, "seed": seed} for seed in SEEDS for arm in ARMS]
 
 
-def build(arm, vocabs, settings=SETTINGS):
+def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm."""
     plan = ARMS[arm]
-    settings = {**settings, **plan.get("changed", {})}
-    sizes = settings["embed_size"], settings["num_hiddens"]
-    model = build_model(
-        plan.get("kind", "attention"),
-        *map(len, vocabs),
-        *sizes,
-        num_layers=plan.get("num_layers", 1),
-        bidirectional=settings["bidirectional"],
-    )
-    arguments = (len(vocabs[1]), *sizes, plan.get("num_layers", 1))
-    if "feed" in plan:
-        model.decoder = LuongDecoder(*arguments, feed=plan["feed"])
-    if "context_in_output" in plan:
-        model.decoder = ContextOutputDecoder(*arguments)
-    if "layers" in plan:
-        model.decoder = LayerQueryDecoder(*arguments, layers=plan["layers"])
-    if "hierarchical" in plan:
-        model.decoder = HierarchicalDecoder(*arguments)
-    if "score" in plan:
-        model.decoder.attention = SCORES[plan["score"]]()
-    return model
-
-
-def short(pairs, max_words):
-    """Those with at most so many source words."""
-    return [pair for pair in pairs if len(pair.source) <= max_words]
+    sizes = {**settings, **plan, **plan.get("changed", {})}
+    names = "score", "feed", "layers"
+    options = {name: plan[name] for name in names if name in plan}
+    if plan.get("score") == "location":
+        options["num_positions"] = settings["positions"]
+    kinds = {
+        "feed": "luong",
+        "context_in_output": "context output",
+        "layers": "layer query",
+        "hierarchical": "hierarchical",
+    }
+    kind = next((kinds[name] for name in plan if name in kinds), "attention")
+    return build(plan.get("kind", kind), vocabs, seed, sizes, **options)
 
 
 @torch.no_grad()
@@ -184,26 +147,17 @@ def agreement(model, pairs, vocabs):
     return {name: round(float(np.mean(values)), 3) for name, values in found.items()}
 
 
-def run(arm, seed, settings):
+def run(settings, arm, seed):
     """Train one arm with one seed; its figures on the test split."""
     plan = {**settings, **ARMS[arm].get("changed", {})}
-    corpus = load_village(*plan["direction"].split("-"))
-    vocabs = corpus.vocabs()
-    pairs = short(corpus["train"], plan["max_words"])
-    test = short(corpus["test"], plan["max_words"])
-    torch.manual_seed(seed)
-    model = build(arm, vocabs, settings)
+    corpus, vocabs = village(plan["direction"])
+    train_pairs, test = (up_to(corpus[s], plan["max_words"]) for s in ("train", "test"))
+    model = build_arm(arm, vocabs, seed, settings)
     figures = {"parameters": sum(p.numel() for p in model.parameters())}
     if arm != "untrained":
-        amounts = plan["num_epochs"], plan["batch_size"], plan["lr"]
-        trainer = train(model, pairs, vocabs, seed, *amounts)
+        trainer = train(model, train_pairs, vocabs, seed, plan)
         figures["loss"] = round(trainer.history[-1]["train_loss"], 3)
-        figures["bleu"] = test_bleu(model, test, vocabs)
+        figures["bleu"] = bleu_of(model, test, vocabs)
     if arm != "fixed context":
-        figures["aer"] = test_aer(model, test, vocabs)
-    figures.update(agreement(model, test[: plan["erased"]], vocabs))
-    return figures
-
-
-if __name__ == "__main__":
-    run_all(PATH, run, RUNS, SETTINGS)
+        figures["aer"] = aer_of(model, test, vocabs)
+    return figures | agreement(model, test[: plan["erased"]], vocabs)

@@ -1,4 +1,4 @@
-"""Quality against length, trained on short and on long sentences: `make results`.
+"""Quality against length, trained on short and on long sentences.
 
 Figure 2 of Bahdanau et al. (2015) on Village en-fr: attention and fixed context,
 trained on sentences of at most 15 source words and of at most 30, for the same number
@@ -10,25 +10,21 @@ Of the models with attention it stores, too, what they skip, where in a sentence
 wrong, what help with the place brings, and how they translate sentences that are long,
 but of no new build.
 
-Notebook 07 reads what this writes, `long_sentences.json`. About half an hour.
+Notebook 07 reads what is stored. About half an hour.
 """
 
 from collections import Counter
-from functools import cache
 
 import torch
-from runs import RESULTS, run_all, test_aer, test_bleu, train
 
+from tools.experiments.runs import aer_of, bleu_of, build, train, up_to, village
 from utils.alignment import by_tenth, longest_gap, words_right
-from utils.corpora import load_village
 from utils.decoding import translate_tokens
 from utils.metrics import bleu
-from utils.seq2seq import EncoderDecoder, build_model
+from utils.models import build_model
 from utils.tasks import join_pairs
 from utils.text import EOS
-from utils.variants import WindowDecoder
 
-PATH = RESULTS / "long_sentences.json"
 BUCKETS = [
     (3, 6),
     (7, 10),
@@ -75,7 +71,6 @@ RUNS = [
     for max_len, arms in ((15, ["attention", "fixed", "fixed, reversed"]), (30, ARMS))
     for arm in arms
 ]
-village = cache(load_village)
 
 
 def pairs_up_to(pairs, max_len, count):
@@ -83,7 +78,7 @@ def pairs_up_to(pairs, max_len, count):
 
     ValueError if there are fewer.
     """
-    chosen = [pair for pair in pairs if len(pair.source) <= max_len][:count]
+    chosen = up_to(pairs, max_len)[:count]
     if len(chosen) < count:
         raise ValueError(
             f"only {len(chosen)} pairs have at most {max_len} source words; "
@@ -123,23 +118,15 @@ def score(model, pairs, vocabs, aer=True):
         "ended": round(sum(r.tokens[-1] == EOS for r in results) / len(pairs), 3),
         "length": round(sum(map(len, hypotheses)) / sum(map(len, references)), 3),
         "repeats": round(repeats(hypotheses), 4),
-        "aer": test_aer(model, pairs, vocabs) if aer else None,
+        "aer": aer_of(model, pairs, vocabs) if aer else None,
     }
 
 
 def with_window(model, reach):
     """The same model, looking through a window."""
-    config = model.config
-    decoder = WindowDecoder(
-        config["tgt_vocab_size"],
-        config["embed_size"],
-        config["num_hiddens"],
-        reach=reach,
-    )
-    decoder.load_state_dict(model.decoder.state_dict())
-    windowed = EncoderDecoder(model.encoder, decoder).eval()
-    windowed.config = config
-    return windowed
+    windowed = build_model(**{**model.config, "kind": "window"}, reach=reach)
+    windowed.load_state_dict(model.state_dict())
+    return windowed.eval()
 
 
 def in_buckets(pairs, buckets):
@@ -161,13 +148,10 @@ def joinable(pairs, least, commas):
 
 def joined_scores(model, pairs, max_len, vocabs, settings):
     """BLEU of "A, but B" of two test sentences, by bucket; None for fewer than 20."""
-    halves = joinable(
-        [p for p in pairs if len(p.source) <= max_len],
-        *settings["joined"][str(max_len)],
-    )
+    halves = joinable(up_to(pairs, max_len), *settings["joined"][str(max_len)])
     buckets = in_buckets(join_pairs(halves), settings["buckets"])
     return [
-        test_bleu(model, part, vocabs) if len(part) >= 20 else None for part in buckets
+        bleu_of(model, part, vocabs) if len(part) >= 20 else None for part in buckets
     ]
 
 
@@ -192,7 +176,7 @@ def look_closer(model, corpus, max_len, vocabs, settings):
     right (`right`), and whether the word looked at most is linked (`on_gold`); each for
     the lengths trained on ("test") and for the long ones. means: over all words.
     """
-    seen = [p for p in corpus["test"] if len(p.source) <= max_len]
+    seen = up_to(corpus["test"], max_len)
     narrow = with_window(model, settings["narrow"])
     buckets = in_buckets(corpus["test"] + corpus["long"], settings["buckets"])
     right, on_gold, means = {}, {}, {}
@@ -224,30 +208,19 @@ def look_closer(model, corpus, max_len, vocabs, settings):
     }
 
 
-def run(arm, max_len, seed, settings):
+def run(settings, arm, max_len, seed):
     """Train one arm; its figures in each bucket of source lengths."""
-    differs = ARMS[arm]
-    corpus = village("en", "fr")
-    vocabs = corpus.vocabs()
-    torch.manual_seed(seed)
-    model = build_model(
-        differs["kind"],
-        *map(len, vocabs),
-        settings["embed_size"],
-        settings["num_hiddens"],
-        bidirectional=differs.get("bidirectional", settings["bidirectional"]),
-    )
-    pairs = pairs_up_to(corpus["train"], max_len, settings["pairs"][str(max_len)])
+    plan, (corpus, vocabs) = {**settings, **ARMS[arm]}, village("en-fr")
+    model = build(plan["kind"], vocabs, seed, plan)
+    pairs = pairs_up_to(corpus["train"], max_len, plan["pairs"][str(max_len)])
     tested = corpus["test"] + corpus["long"]
-    if differs.get("reverse"):
+    if plan.get("reverse"):
         pairs, tested = reverse_sources(pairs), reverse_sources(tested)
-    num_epochs = differs.get("times", 1) * settings["num_epochs"][str(max_len)]
-    trainer = train(
-        model, pairs, vocabs, seed, num_epochs, settings["batch_size"], settings["lr"]
-    )
-    scores = [score(model, p, vocabs) for p in in_buckets(tested, settings["buckets"])]
+    plan["num_epochs"] = plan.get("times", 1) * plan["num_epochs"][str(max_len)]
+    trainer = train(model, pairs, vocabs, seed, plan)
+    scores = [score(model, p, vocabs) for p in in_buckets(tested, plan["buckets"])]
     closer = {}
-    if differs["kind"] == "attention":
+    if plan["kind"] == "attention":
         closer = look_closer(model, corpus, max_len, vocabs, settings)
     return {
         "steps": trainer.step,
@@ -256,7 +229,3 @@ def run(arm, max_len, seed, settings):
         **{name: [s[name] for s in scores] for name in scores[0]},
         **closer,
     }
-
-
-if __name__ == "__main__":
-    run_all(PATH, run, RUNS, SETTINGS)

@@ -1,35 +1,33 @@
 """What a second process brings at most: updates of the training command's model.
 
-`make results` writes `processes.json`, which notebook 12 reads. About a minute. Each
-arrangement runs under torchrun in processes of its own, one thread each, on the same
-batches of 64 sentences; two processes take every other sentence. Measured is the
-processor time that the first process spends on an update. Waiting for the other isn't
-counted, and neither is what other programs do meanwhile. So the clock can't show a
-larger gain than this.
+Notebook 12 reads what is stored. About a minute. Each arrangement runs under torchrun
+in processes of its own, one thread each, on the same batches of 64 sentences; two
+processes take every other sentence. Measured is the processor time that the first
+process spends on an update. Waiting for the other isn't counted, and neither is what
+other programs do meanwhile. So the clock can't show a larger gain than this.
 """
 
 import json
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from runs import RESULTS
 from torch.nn.parallel import DistributedDataParallel
 
-from utils.corpora import load_village
+from tools.experiments.runs import RESULTS, village
+from tools.experiments.score_speed import processor_seconds
+from utils import by_hand
 from utils.data import BatchLoader
+from utils.models import build_model
 from utils.train import Settings, ShareOfLoss, join_processes
-from utils.translator import build_translator
 
-PATH = RESULTS / "processes.json"
 SETTINGS = {
     "direction": "en-fr",
     "embed_size": 128,
@@ -51,56 +49,46 @@ def work(path, exchange, settings=SETTINGS):
     torch.set_num_threads(settings["threads"])
     rank, world, _ = join_processes()
     torch.manual_seed(0)
-    corpus = load_village(*settings["direction"].split("-"))
-    vocabs = corpus.vocabs()
-    model = build_translator(
-        "translator",
-        *map(len, vocabs),
-        settings["embed_size"],
-        settings["num_hiddens"],
-        settings["enc_hiddens"],
-        settings["dropout"],
+    corpus, vocabs = village(settings["direction"])
+    sizes = ("embed_size", "num_hiddens", "enc_hiddens", "dropout")
+    model = build_model(
+        "translator", *map(len, vocabs), **{name: settings[name] for name in sizes}
     )
-    share = ShareOfLoss(model, Settings().label_smoothing, rank, world)
+    smoothing = Settings().label_smoothing
+    loss_function = partial(by_hand.loss, label_smoothing=smoothing)
+    share = ShareOfLoss(model, loss_function, rank, world)
     together = DistributedDataParallel(share)
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
-    rows, words = [], 0
-    for batch in islice(loader, settings["warmup"] + settings["updates"]):
-        start = time.process_time()
+
+    def update(batch):
         with nullcontext() if exchange else together.no_sync():
             adam.zero_grad()
             together(batch).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
-        rows.append(1e3 * (time.process_time() - start))
-        words += batch.target_lens.sum().item()
+
+    batches = list(islice(loader, settings["warmup"] + settings["updates"]))
+    times = [processor_seconds(partial(update, batch)) for batch in batches]
     dist.destroy_process_group()
     if rank == 0:
+        words = sum(batch.target_lens.sum().item() for batch in batches)
         figures = {
-            "processor": statistics.mean(rows[settings["warmup"] :]),
-            "words": words / len(rows),
+            "processor": 1e3 * statistics.mean(times[settings["warmup"] :]),
+            "words": words / len(batches),
             "megabytes": sum(p.numel() for p in model.parameters()) * 4 / 1e6,
         }
         Path(path).write_text(json.dumps(figures), encoding="utf-8")
 
 
-def measure(processes, exchange):
-    """The figures of the first process of so many."""
+def figures_of(processes, exchange):
+    """What `work` says in the first process of so many."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/figures.json"
-        command = [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            "--nproc-per-node",
-            str(processes),
-            __file__,
-            path,
-            str(int(exchange)),
-        ]
-        subprocess.run(command, check=True)
+        torchrun = "-m torch.distributed.run --standalone --nproc-per-node".split()
+        worker = ["-m", "tools.experiments.processes", path, str(int(exchange))]
+        command = [sys.executable, *torchrun, str(processes), *worker]
+        subprocess.run(command, check=True, cwd=RESULTS.parents[1])
         return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
@@ -112,24 +100,14 @@ def summary(rounds):
     return {**result, "processor": [round(value, 1) for value in three]}
 
 
-def main():
+def run(settings):
+    """Milliseconds of processor an update, for each arrangement."""
     rounds = [
-        {name: measure(*plan) for name, plan in ARRANGEMENTS.items()}
-        for _ in range(SETTINGS["rounds"])
+        {name: figures_of(*plan) for name, plan in ARRANGEMENTS.items()}
+        for _ in range(settings["rounds"])
     ]
-    stored = {
-        "command": "make results",
-        "settings": SETTINGS,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "milliseconds": {n: summary([r[n] for r in rounds]) for n in ARRANGEMENTS},
-    }
-    PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(stored["milliseconds"], indent=1))
+    return {"milliseconds": {n: summary([r[n] for r in rounds]) for n in ARRANGEMENTS}}
 
 
-if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        work(sys.argv[1], sys.argv[2] == "1")
-    else:
-        main()
+if __name__ == "__main__":  # one of torchrun's processes
+    work(sys.argv[1], sys.argv[2] == "1")

@@ -1,22 +1,22 @@
 """Which parts of RNNsearch earn their place, and what a beam finds.
 
-`make results` writes `rnnsearch.json`, which notebook 09 reads. About forty minutes on
-two cores. Every run has the same sizes, pairs, batches, steps and rate, but for
-the one that is called "brief" and stops much earlier.
+Notebook 09 reads what is stored. About forty minutes on two cores. Every run has the
+same sizes, pairs, batches, steps and rate, but for the one that is called "brief" and
+stops much earlier.
 """
 
+from itertools import product
 
 import torch
-from runs import RESULTS, run_all, test_aer, test_bleu, train
 
-from utils.corpora import load_village
+from tools.experiments.runs import aer_of, bleu_of, train, village
 from utils.data import Batch, cut
 from utils.decoding import beam_search, greedy_decode
 from utils.metrics import bleu
-from utils.rnnsearch import VARIANTS, build_rnnsearch
+from utils.models import build_model
+from utils.rnnsearch import VARIANTS
 from utils.text import EOS_ID, PAD_ID
 
-PATH = RESULTS / "rnnsearch.json"
 SEEDS = (0, 1, 2, 3, 4)
 SETTINGS = {
     "direction": "en-fr",
@@ -40,12 +40,15 @@ RUNS = [
 ]
 
 
-def build(arm, vocabs, settings=SETTINGS):
+def build(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm; all parts are in place in "brief", too."""
-    sizes = (settings[name] for name in ("embed_size", "num_hiddens", "num_maxout"))
-    return build_rnnsearch(
+    torch.manual_seed(seed)
+    return build_model(
+        "rnnsearch",
         *map(len, vocabs),
-        *sizes,
+        settings["embed_size"],
+        settings["num_hiddens"],
+        settings["num_maxout"],
         variant=arm if arm in VARIANTS else WHOLE,
         published_init=arm == INIT,
     )
@@ -53,7 +56,7 @@ def build(arm, vocabs, settings=SETTINGS):
 
 def decode(model, pairs, vocabs, beam_size, length_penalty):
     """Words and log-probabilities of all pairs' translations, cap as in `translate`."""
-    words, log_probs = {}, {}
+    words, log_probs = [None] * len(pairs), [None] * len(pairs)
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
     for chosen in cut(order, 128):
         batch = Batch.from_pairs([pairs[i] for i in chosen], *vocabs)
@@ -70,7 +73,7 @@ def decode(model, pairs, vocabs, beam_size, length_penalty):
         for i, row, score in zip(chosen, ids.tolist(), scores.tolist(), strict=True):
             row = [word for word in row if word not in (PAD_ID, EOS_ID)]
             words[i], log_probs[i] = vocabs[1].to_tokens(row), score
-    return [words[i] for i in sorted(words)], [log_probs[i] for i in sorted(words)]
+    return words, torch.tensor(log_probs)
 
 
 def beams(model, pairs, vocabs, settings):
@@ -78,47 +81,40 @@ def beams(model, pairs, vocabs, settings):
     references = [list(pair.target) for pair in pairs]
     greedy_words, greedy = decode(model, pairs, vocabs, 1, 0.0)
     rows = []
-    for length_penalty in settings["length_penalties"]:
-        for beam_size in settings["beam_sizes"]:
-            words, log_probs = decode(model, pairs, vocabs, beam_size, length_penalty)
-            gains = torch.tensor(log_probs) - torch.tensor(greedy)
-            same = torch.tensor(
-                [a == b for a, b in zip(words, greedy_words, strict=True)]
-            )
-            rows.append(
-                {
-                    "beam_size": beam_size,
-                    "length_penalty": length_penalty,
-                    "bleu": round(bleu(words, references), 2),
-                    "same_words": round(same.double().mean().item(), 4),
-                    "above": round(((gains > 0) & ~same).double().mean().item(), 4),
-                    "below": round(((gains < 0) & ~same).double().mean().item(), 4),
-                    "log_prob": round(sum(log_probs) / len(pairs), 4),
-                    "words": round(sum(map(len, words)) / len(pairs), 3),
-                }
-            )
+    for penalty, width in product(settings["length_penalties"], settings["beam_sizes"]):
+        words, log_probs = decode(model, pairs, vocabs, width, penalty)
+        gains = log_probs - greedy
+        same = torch.tensor([a == b for a, b in zip(words, greedy_words, strict=True)])
+        rows.append(
+            {
+                "beam_size": width,
+                "length_penalty": penalty,
+                "bleu": round(bleu(words, references), 2),
+                "same_words": share(same),
+                "above": share((gains > 0) & ~same),
+                "below": share((gains < 0) & ~same),
+                "log_prob": round(log_probs.mean().item(), 4),
+                "words": round(sum(map(len, words)) / len(pairs), 3),
+            }
+        )
     return rows
 
 
-def run(arm, seed, settings):
+def share(found):
+    """How many of these are true, from 0 to 1."""
+    return round(found.double().mean().item(), 4)
+
+
+def run(settings, arm, seed):
     """Train one arm with one seed; BLEU, AER and, for the whole model, beams."""
-    corpus = load_village(*settings["direction"].split("-"))
-    vocabs = corpus.vocabs()
-    torch.manual_seed(seed)
-    model = build(arm, vocabs, settings)
+    corpus, vocabs = village(settings["direction"])
+    model = build(arm, vocabs, seed, settings)
     plan = {**settings, **(settings["brief"] if arm == BRIEF else {})}
-    trainer = train(
-        model,
-        corpus["train"][: plan["num_pairs"]],
-        vocabs,
-        seed,
-        plan["num_epochs"],
-        plan["batch_size"],
-        plan["lr"],
-    )
+    pairs = corpus["train"][: plan["num_pairs"]]
+    trainer = train(model, pairs, vocabs, seed, plan)
     figures = {
-        "bleu": test_bleu(model, corpus["test"], vocabs),
-        "aer": test_aer(model, corpus["test"], vocabs),
+        "bleu": bleu_of(model, corpus["test"], vocabs),
+        "aer": aer_of(model, corpus["test"], vocabs),
         "train_loss": round(trainer.history[-1]["train_loss"], 4),
         "updates": trainer.step,
         "seconds": round(trainer.seconds),
@@ -127,7 +123,3 @@ def run(arm, seed, settings):
     if arm in (WHOLE, BRIEF):
         figures["beams"] = beams(model, corpus["test"], vocabs, settings)
     return figures
-
-
-if __name__ == "__main__":
-    run_all(PATH, run, RUNS, SETTINGS)

@@ -1,7 +1,7 @@
 """What a score costs: seconds of one step over sizes and source lengths.
 
-`make results` writes `score_speed.json`, which notebook 08 reads. About two minutes,
-with one thread and nothing else running. The kinds are timed in turn, in random order,
+Notebook 08 reads what is stored. About two minutes, with one thread and nothing else
+running. The kinds are timed in turn, in random order,
 so that a slow moment of the machine meets all of them; stored are the median, the
 fastest and the slowest of ROUNDS times.
 
@@ -11,26 +11,18 @@ fastest and the slowest of ROUNDS times.
 - decoding: S words into T words, with attention and without.
 """
 
-import json
-import platform
 import random
 import statistics
 import time
+from functools import partial
 
 import torch
-from choices import build as build_choice
-from runs import RESULTS
 
-from utils.attention import (
-    AdditiveAttention,
-    BilinearAttention,
-    DotProductAttention,
-    LocationAttention,
-    masked_softmax,
-)
-from utils.seq2seq import build_model
+from tools.experiments.choices import SCORES, build_arm
+from tools.experiments.runs import build
+from utils.attention import AdditiveAttention, masked_softmax
+from utils.models import build_attention
 
-PATH = RESULTS / "score_speed.json"
 ROUNDS, LEAST = 25, 2e-3  # times of each; a time covers as many calls as fill 2 ms
 SETTINGS = {
     "batch_size": 64,
@@ -70,18 +62,23 @@ GRID = sorted(
 )
 
 
-def kinds(S, H):
-    return {
-        "additive": AdditiveAttention(H, H, H),
-        "dot": DotProductAttention(H, H),
-        "scaled dot": DotProductAttention(H, H, scaled=True),
-        "general": BilinearAttention(H, H),
-        "location": LocationAttention(H, H, SETTINGS["positions"]),
-    }
+def in_turn(calls, rounds, seconds):
+    """Each call timed in turn: {name: [median, fastest, slowest]} in µs.
+
+    seconds(call): what one call takes. A round that isn't counted goes first.
+    """
+    times = {name: [] for name in calls}
+    for number in range(rounds + 1):
+        for name in random.sample(list(calls), len(calls)):  # none follows always
+            taken = seconds(calls[name])
+            if number > 0:
+                times[name].append(1e6 * taken)
+    return {n: [f(t) for f in (statistics.median, min, max)] for n, t in times.items()}
 
 
 def seconds_a_call(call):
     """The mean of as many calls as fill LEAST seconds."""
+    call()  # what it reads is in the cache now
     start, calls = time.perf_counter(), 0
     while time.perf_counter() - start < LEAST:
         call()
@@ -89,88 +86,64 @@ def seconds_a_call(call):
     return (time.perf_counter() - start) / calls
 
 
-def alternating(calls, rounds=ROUNDS):
-    """Each call timed in turn: {name: [median, fastest, slowest]} in µs."""
-    times, order = {name: [] for name in calls}, list(calls)
-    for _ in range(rounds):
-        random.shuffle(order)  # none always follows the same other
-        for name in order:
-            calls[name]()  # what it reads is in the cache now
-            times[name].append(1e6 * seconds_a_call(calls[name]))
-    return {
-        name: [round(f(t), 1) for f in (statistics.median, min, max)]
-        for name, t in times.items()
-    }
+def processor_seconds(call):
+    """Of one thread: what other programs do meanwhile isn't counted."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def random_states(S, H, B):
+    """Queries (B, 1, H) and encoder states (B, S, H) within -1 and 1, and lengths."""
+    torch.manual_seed(0)
+    return torch.randn(B, 1, H).tanh(), torch.randn(B, S, H).tanh(), torch.full((B,), S)
 
 
 def step_calls(S, H, B):
     """One attention step of each kind; also with the keys projected in it, the gradient
     of a step, and the GRU's update that follows in any case."""
-    torch.manual_seed(0)
-    # Within -1 and 1, as a GRU's states are.
-    queries, states = torch.randn(B, 1, H).tanh(), torch.randn(B, S, H).tanh()
-    lens = torch.full((B,), S)
-    rnn, inputs = torch.nn.GRU(2 * H, H, batch_first=True), torch.randn(B, 1, 2 * H)
-    hidden = torch.randn(1, B, H)
-
-    def once(attention, keys):
-        with torch.no_grad():
-            attention.attend(queries, keys, states, lens)
+    queries, states, lens = random_states(S, H, B)
 
     def every(attention):
-        with torch.no_grad():
-            attention.attend(queries, attention.project_keys(states), states, lens)
+        attention.attend(queries, attention.project_keys(states), states, lens)
 
+    @torch.enable_grad()
     def gradient(attention, keys):
         """Forward and backward, as in training: to query, keys, values, parameters."""
         inputs = [queries.detach().requires_grad_(), states.detach().requires_grad_()]
-        keys = keys.requires_grad_() if keys is not states else inputs[1]
+        keys = keys.detach().requires_grad_() if keys is not states else inputs[1]
         context, _ = attention.attend(inputs[0], keys, inputs[1], lens)
         learnt = [p for n, p in attention.named_parameters() if n != "W_k.weight"]
         context.sum().backward(inputs=[*inputs, keys, *learnt])
 
-    def update():
-        with torch.no_grad():
-            rnn(inputs, hidden)
-
-    calls = {"GRU update": update}
-    for name, attention in kinds(S, H).items():  # W_k works once a sentence, not here
+    rnn, inputs = torch.nn.GRU(2 * H, H, batch_first=True), torch.randn(B, 1, 2 * H)
+    calls = {"GRU update": partial(rnn, inputs, torch.randn(1, B, H))}
+    for name in SCORES:  # W_k works once a sentence, not here
+        attention = build_attention(name, H, H, 0.0, SETTINGS["positions"])
         keys = attention.project_keys(states)
-        keys = keys if keys is states else keys.detach()
-        calls[name] = lambda a=attention, k=keys: once(a, k)
-        calls[f"{name}, keys every step"] = lambda a=attention: every(a)
-        calls[f"{name}, with gradient"] = lambda a=attention, k=keys: gradient(a, k)
+        calls[name] = partial(attention.attend, queries, keys, states, lens)
+        calls[f"{name}, keys every step"] = partial(every, attention)
+        calls[f"{name}, with gradient"] = partial(gradient, attention, keys)
     return calls
 
 
 def part_calls(S, H, B):
     """What one additive step does, one thing after the other."""
-    torch.manual_seed(0)
+    queries, states, lens = random_states(S, H, B)
     attention = AdditiveAttention(H, H, H)
-    queries, states = torch.randn(B, 1, H).tanh(), torch.randn(B, S, H).tanh()
-    with torch.no_grad():
-        keys, query = attention.project_keys(states), attention.W_q(queries)
-        added = query + keys
-        features = torch.tanh(added)
-        scores = attention.w_v(features).transpose(1, 2)
-        weights = masked_softmax(scores, torch.full((B,), S))
-    parts = {
+    keys, query = attention.project_keys(states), attention.W_q(queries)
+    added = query + keys
+    features = torch.tanh(added)
+    scores = attention.w_v(features).transpose(1, 2)
+    weights = masked_softmax(scores, lens)
+    return {
         "W_a s": lambda: attention.W_q(queries),
         "sum with U_a h": lambda: query + keys,
         "tanh": lambda: torch.tanh(added),
         "product with v_a": lambda: attention.w_v(features),
-        "masked softmax": lambda: masked_softmax(scores, torch.full((B,), S)),
+        "masked softmax": lambda: masked_softmax(scores, lens),
         "weighted sum": lambda: torch.bmm(weights, states),
     }
-    return {name: without_gradient(call) for name, call in parts.items()}
-
-
-def without_gradient(call):
-    def quick():
-        with torch.no_grad():
-            call()
-
-    return quick
 
 
 def decoder_calls(S, B):
@@ -179,61 +152,50 @@ def decoder_calls(S, B):
     source, lens = torch.randint(4, len(vocab), (B, S)), torch.full((B,), S)
     calls = {}
     for arm in SETTINGS["decoders"]:
-        torch.manual_seed(0)
-        model = build_choice(arm, (vocab, vocab)).eval()
-        with torch.no_grad():
-            state = model.decoder.init_state(model.encoder(source, lens), lens)
-        calls[arm] = without_gradient(
-            lambda d=model.decoder, s=state: d(source[:, :1], s)
-        )
+        model = build_arm(arm, (vocab, vocab)).eval()
+        state = model.decoder.init_state(model.encoder(source, lens), lens)
+        calls[arm] = partial(model.decoder, source[:, :1], state)
     return calls
 
 
+@torch.no_grad()
 def decode(model, source, lens, T):
     """Write T words one by one, the encoder included."""
-    with torch.no_grad():
-        state = model.decoder.init_state(model.encoder(source, lens), lens)
-        word = source[:, :1]
-        for _ in range(T):
-            _, state = model.decoder(word, state)
+    state = model.decoder.init_state(model.encoder(source, lens), lens)
+    for _ in range(T):
+        _, state = model.decoder(source[:, :1], state)
 
 
 def decoding_calls(S, T):
     """S words translated into T words, with and without attention."""
-    settings = SETTINGS["decoding"]
-    V, B = SETTINGS["vocab_size"], settings["batch_size"]
-    torch.manual_seed(0)
-    source, lens = torch.randint(4, V, (B, S)), torch.full((B,), S)
-    models = {
-        kind: build_model(kind, V, V, settings["embed_size"], SETTINGS["at_size"])
-        for kind in ("attention", "fixed")
-    }
-    return {k: lambda m=m: decode(m, source, lens, T) for k, m in models.items()}
+    plan, vocab = SETTINGS["decoding"], range(SETTINGS["vocab_size"])
+    sizes = {"embed_size": plan["embed_size"], "num_hiddens": SETTINGS["at_size"]}
+    lens = torch.full((plan["batch_size"],), S)
+    source = torch.randint(4, len(vocab), (plan["batch_size"], S))
+    models = {k: build(k, (vocab, vocab), 0, sizes) for k in ("attention", "fixed")}
+    return {k: partial(decode, model, source, lens, T) for k, model in models.items()}
 
 
 def timed(calls, **where):
     """A row: where it was measured, and the times."""
-    row = {**where, "microseconds": alternating(calls)}
-    print(where, {name: t[0] for name, t in row["microseconds"].items()}, flush=True)
-    return row
+    times = in_turn(calls, ROUNDS, seconds_a_call)
+    print(where, {name: round(t[0], 1) for name, t in times.items()}, flush=True)
+    rounded = {name: [round(t, 1) for t in row] for name, row in times.items()}
+    return {**where, "microseconds": rounded}
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(SETTINGS["threads"])
-    B, settings = SETTINGS["batch_size"], SETTINGS["decoding"]
-    stored = {
-        "command": "make results",
-        "settings": SETTINGS,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
+@torch.no_grad()
+def run(settings):
+    """The rows of all four tables."""
+    torch.set_num_threads(settings["threads"])
+    B, decoding = settings["batch_size"], settings["decoding"]
+    return {
         "steps": [timed(step_calls(S, H, B), S=S, H=H) for S, H in GRID],
-        "parts": [timed(part_calls(S, H, B), S=S, H=H) for S, H in SETTINGS["parts"]],
-        "decoders": timed(decoder_calls(SETTINGS["at_length"], B)),
+        "parts": [timed(part_calls(S, H, B), S=S, H=H) for S, H in settings["parts"]],
+        "decoders": timed(decoder_calls(settings["at_length"], B)),
         "decoding": [
             timed(decoding_calls(S, T), S=S, T=T)
-            for S in settings["source"]
-            for T in settings["target"]
+            for S in decoding["source"]
+            for T in decoding["target"]
         ],
     }
-    PATH.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

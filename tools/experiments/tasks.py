@@ -1,18 +1,20 @@
 """Questions, headlines and dates: attention and fixed context, three seeds each.
 
-`make results` writes `tasks.json`, which notebook 11 reads. About a quarter of an hour
-on one core. The two models of a task have the same encoder, sizes, pairs and steps.
+Notebook 11 reads what is stored. About a quarter of an hour on one core. The two models
+of a task have the same encoder, sizes, pairs and steps.
 """
 
-from functools import cache
+from tools.experiments.runs import build, train, translations
+from utils import tasks
+from utils.alignment import (
+    attention_on_gold,
+    forced_weights,
+    forward_share,
+    whole_sentences,
+)
+from utils.metrics import exact_match, rouge
 
-import torch
-from runs import RESULTS, run_all, train, translations
-
-from utils import alignment, metrics, tasks
-from utils.seq2seq import build_model
-
-PATH = RESULTS / "tasks.json"
+WORKERS = 1
 SETTINGS = {
     "embed_size": 64,
     "num_hiddens": 128,
@@ -22,11 +24,7 @@ SETTINGS = {
     "headlines": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.HEADLINE_SIZES},
     "dates": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.DATE_SIZES},
 }
-TASKS = {
-    "stories": tasks.stories,
-    "headlines": tasks.headlines,
-    "dates": tasks.dates,
-}
+TASKS = ("stories", "headlines", "dates")
 KINDS, SEEDS = ("attention", "fixed"), (0, 1, 2)
 RUNS = [
     {"task": task, "kind": kind, "seed": seed}
@@ -36,43 +34,21 @@ RUNS = [
 ]
 
 
-@cache
-def corpus(task):
-    """The corpus of a task, drawn once a process."""
-    return TASKS[task](SETTINGS[task]["sizes"])
-
-
-def build(task, kind, seed):
-    """The untrained model of a run, and the vocabularies of its task."""
-    vocabs = corpus(task).vocabs()
-    torch.manual_seed(seed)
-    model = build_model(
-        kind,
-        *map(len, vocabs),
-        SETTINGS["embed_size"],
-        SETTINGS["num_hiddens"],
-        bidirectional=SETTINGS["bidirectional"],
-    )
-    return model, vocabs
-
-
 def forward(weights, pair):
     """`forward_share` of the most attended places of the linked target words."""
     rows = sorted({i for _, i in pair.alignment})
-    return alignment.forward_share([int(weights[i].argmax()) for i in rows])
+    return forward_share([int(weights[i].argmax()) for i in rows])
 
 
 def attention(model, pairs, vocabs, task):
     """Where the weights fall while the decoder reads the true target."""
-    weights = alignment.forced_weights(model, pairs, vocabs)
-    figures = alignment.attention_on_gold(weights, pairs)._asdict()
+    weights = forced_weights(model, pairs, vocabs)
+    figures = attention_on_gold(weights, pairs)._asdict()
     if task == "dates":
         shares = [forward(w, p) for w, p in zip(weights, pairs, strict=True)]
         figures["forward"] = sum(shares) / len(shares)
     else:
-        wide = alignment.attention_on_gold(
-            weights, list(map(alignment.whole_sentences, pairs))
-        )
+        wide = attention_on_gold(weights, list(map(whole_sentences, pairs)))
         figures |= {f"sentence_{name}": x for name, x in wide._asdict().items()}
     return {name: round(x, 4) for name, x in figures.items()}
 
@@ -91,36 +67,29 @@ def groups(task, pairs):
 
 def score(model, pairs, vocabs, task):
     """Exact match, ROUGE of headlines, and attention on gold if there is attention."""
-    hypotheses = translations(model, pairs, vocabs)
-    references = [list(pair.target) for pair in pairs]
+    hypotheses, references = translations(model, pairs, vocabs)
     figures = {
         "count": len(pairs),
-        "exact": round(metrics.exact_match(hypotheses, references), 4),
+        "exact": round(exact_match(hypotheses, references), 4),
     }
     if task == "headlines":
-        rouge = metrics.rouge(hypotheses, references)
-        figures |= {name: round(x, 2) for name, x in rouge.items()}
+        found = rouge(hypotheses, references)
+        figures |= {name: round(x, 2) for name, x in found.items()}
     if model.config["kind"] == "attention":
         figures["attention"] = attention(model, pairs, vocabs, task)
     return figures
 
 
-def run(task, kind, seed, settings):
+def run(settings, task, kind, seed):
     """Train one model; its figures on every split but train, and for each group."""
-    model, vocabs = build(task, kind, seed)
-    data, plan = corpus(task), settings[task]
+    plan = {**settings, **settings[task]}
+    data = getattr(tasks, task)(plan["sizes"])
+    vocabs = data.vocabs()
+    model = build(kind, vocabs, seed, settings)
     untrained = None
     if kind == "attention":
         untrained = attention(model, data["test"], vocabs, task)
-    trainer = train(
-        model,
-        data["train"],
-        vocabs,
-        seed,
-        plan["num_epochs"],
-        settings["batch_size"],
-        plan["lr"],
-    )
+    trainer = train(model, data["train"], vocabs, seed, plan)
     return {
         "steps": trainer.step,
         "seconds": round(trainer.seconds),
@@ -134,7 +103,3 @@ def run(task, kind, seed, settings):
             for split in list(data.splits)[1:]
         },
     }
-
-
-if __name__ == "__main__":
-    run_all(PATH, run, RUNS, SETTINGS, workers=1)

@@ -1,34 +1,29 @@
 """Recurrent decoder and Transformer on the same sentences, and what each costs.
 
-`make results` writes `transformer.json`, which notebook 12 reads. About 25 minutes on
-one core. All arms but "brief", which the notebook trains again, make the same updates
-on the same batches. They train on sentences of at most 15 words; the test split has
-longer ones, too. The arms in GRID are trained at each of RATES with seed 0; the rate
-with the best BLEU on the validation split is theirs.
+Notebook 12 reads what is stored. About 25 minutes on one core. All arms but "brief",
+which the notebook trains again, make the same updates on the same batches. They train
+on sentences of at most 15 words; the test split has longer ones, too. The arms in GRID
+are trained at each of RATES with seed 0; the rate with the best BLEU on the validation
+split is theirs.
 """
 
-import random
 import statistics
-import time
 from functools import partial
 from itertools import islice
 
 import torch
-from runs import RESULTS, run_all, test_bleu, train, translations
-from score_speed import decode
 
-from utils.corpora import load_village
-from utils.data import Batch, BatchLoader
-from utils.metrics import (
-    alignment_error_rate,
-    links_from_weights,
-    quality_by_length,
-)
-from utils.seq2seq import build_model
+from tools.experiments.runs import bleu_by_length, bleu_of, train, up_to, village
+from tools.experiments.runs import build as build_recurrent
+from tools.experiments.score_speed import decode, in_turn, processor_seconds
+from utils import by_hand
+from utils.data import Batch, BatchLoader, cut
+from utils.metrics import alignment_error_rate, links_from_weights
+from utils.models import build_model
 from utils.training import evaluate_loss, train_step
-from utils.transformer import MultiHeadAttention, build_transformer
+from utils.transformer import MultiHeadAttention
 
-PATH = RESULTS / "transformer.json"
+WORKERS = 1
 SEEDS = (0, 1, 2)
 RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
 BUCKETS = ((1, 10), (11, 15), (16, 20), (21, 30))  # source words
@@ -59,6 +54,7 @@ ARMS = {
     "brief": {"lr": 6e-3, "size": 64, "max_words": 10, "num_epochs": 3},
 }
 GRID = ("additive", "Transformer 64", "Transformer 128", "multi-head")
+COMPARED = list(ARMS)[:4]  # timed beside each other
 SETTINGS["arms"] = {  # so a stored run counts only if its arm was this one
     arm: {name: value for name, value in plan.items() if name != "lr"}
     for arm, plan in ARMS.items()
@@ -75,17 +71,18 @@ RUNS = [
 ]
 
 
-def build(arm, vocab_sizes, settings=SETTINGS):
+def build(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm."""
-    plan = ARMS[arm]
-    heads, sizes = settings["num_heads"], (settings["num_layers"], settings["num_ffn"])
+    plan, heads = ARMS[arm], settings["num_heads"]
     if "size" in plan:
-        return build_transformer(*vocab_sizes, plan["size"], heads, *sizes)
-    E, H = settings["embed_size"], settings["num_hiddens"]
-    model = build_model("attention", *vocab_sizes, E, H, bidirectional=True)
-    if "heads" in plan:
-        model.decoder.attention = MultiHeadAttention(H, H, H, heads)
-    return model
+        torch.manual_seed(seed)
+        sizes = plan["size"], heads, settings["num_layers"], settings["num_ffn"]
+        return build_model("transformer", *map(len, vocabs), *sizes)
+    names = ("embed_size", "num_hiddens")
+    sizes = {name: settings[name] for name in names}
+    options = {"score": "multi-head", "num_heads": heads} if "heads" in plan else {}
+    sizes["bidirectional"] = True
+    return build_recurrent("attention", vocabs, seed, sizes, **options)
 
 
 @torch.no_grad()
@@ -113,8 +110,7 @@ def alignment_errors(model, pairs, vocabs):
     """
     model.eval()
     links = {}
-    for start in range(0, len(pairs), 128):
-        part = pairs[start : start + 128]
+    for part in cut(pairs, 128):
         weights = head_weights(model, Batch.from_pairs(part, *vocabs))
         for heads, pair in zip(weights, part, strict=True):
             S, T = len(pair.source), len(pair.target)
@@ -130,44 +126,29 @@ def alignment_errors(model, pairs, vocabs):
     }
 
 
-def up_to(pairs, max_words):
-    """Those with at most so many source words."""
-    return [pair for pair in pairs if len(pair.source) <= max_words]
-
-
 def run(settings, arm=None, seed=None, lr=None, times=None):
     """Time a step, or train one arm with one seed and score it."""
     if times:
         return {"times": TIMES[times](settings)}
-    plan = {**settings, **ARMS[arm]}
-    corpus = load_village(*plan["direction"].split("-"))
-    vocabs = corpus.vocabs()
+    plan = {**settings, **ARMS[arm], "lr": lr}
+    corpus, vocabs = village(plan["direction"])
     pairs, valid, test = (
         up_to(corpus[split], plan["max_words"]) for split in ("train", "valid", "test")
     )
-    torch.manual_seed(seed)
-    model = build(arm, list(map(len, vocabs)), settings)
-    amounts = plan["num_epochs"], plan["batch_size"], lr
-    trainer = train(model, pairs, vocabs, seed, *amounts)
+    model = build(arm, vocabs, seed, settings)
+    trainer = train(model, pairs, vocabs, seed, plan)
+    _, by_length = bleu_by_length(model, corpus["test"], vocabs, BUCKETS)
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "updates": trainer.step,
         "train_loss": round(trainer.history[-1]["train_loss"], 3),
         "valid_loss": round(evaluate_loss(model, BatchLoader(valid, *vocabs)), 3),
-        "valid_bleu": test_bleu(model, valid, vocabs),
-        "bleu": test_bleu(model, test, vocabs),
-        "bleu_by_length": by_length(model, corpus["test"], vocabs),
+        "valid_bleu": bleu_of(model, valid, vocabs),
+        "bleu": bleu_of(model, test, vocabs),
+        "bleu_by_length": list(by_length.values()),
         "valid_aer": alignment_errors(model, valid, vocabs),
         "aer": alignment_errors(model, test, vocabs),
     }
-
-
-def by_length(model, pairs, vocabs):
-    """BLEU of each bucket of source lengths."""
-    sides = translations(model, pairs, vocabs), [list(pair.target) for pair in pairs]
-    lengths = [len(pair.source) for pair in pairs]
-    scores = quality_by_length(lengths, *sides, BUCKETS)
-    return [round(row.score, 2) for row in scores]
 
 
 def some_batch(S, B, V):
@@ -177,72 +158,56 @@ def some_batch(S, B, V):
     return Batch(words, lens, words, words, lens)
 
 
-class Recorded(torch.nn.Module):
-    """A model that training doesn't know: PyTorch records its gradient."""
+def updates(batch, vocabs):
+    """{name: an update on the batch}, for each of COMPARED.
 
-    def __init__(self, model):
-        super().__init__()
-        self.model, self.encoder, self.decoder = model, model.encoder, model.decoder
-
-    def forward(self, *arguments):
-        return self.model(*arguments)
-
-
-def processor_time(calls, rounds):
-    """Each call timed in turn: {name: [median, fastest, slowest]} in µs.
-
-    Processor time, of one thread: what other programs do meanwhile isn't counted.
+    "additive" has its gradient written by hand; "additive, recorded" is the same model
+    with the gradient that PyTorch records, as the others have it.
     """
-    times = {name: [] for name in calls}
-    for number in range(rounds + 1):
-        for name in random.sample(list(calls), len(calls)):
-            start = time.process_time()
-            calls[name]()
-            if number > 0:  # the first warms up
-                times[name].append(1e6 * (time.process_time() - start))
-    return {n: [f(t) for f in (statistics.median, min, max)] for n, t in times.items()}
-
-
-def a_word(times, words):
-    return {name: [round(t / words, 2) for t in row] for name, row in times.items()}
-
-
-def updates(batch, vocab_sizes, settings):
-    """{name: an update on the batch}, for each of the first four arms.
-
-    "additive, recorded": with the gradient that PyTorch records, as the others have it.
-    """
-    models = {arm: build(arm, vocab_sizes, settings) for arm in list(ARMS)[:4]}
-    models["additive, recorded"] = Recorded(build("additive", vocab_sizes, settings))
     calls = {}
-    for name, model in models.items():
+    for name in [*COMPARED, "additive, recorded"]:
+        model = build(name.removesuffix(", recorded"), vocabs)
         adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
         calls[name] = partial(train_step, model, batch, adam)
+    calls["additive"] = partial(calls["additive"], loss_function=by_hand.loss)
     return calls
 
 
-def time_training(settings):
-    """µs a target word of an update: {S: {name: [median, fastest, slowest]}}."""
-    plan, result = settings["times"], {}
-    V, B = plan["vocab_size"], plan["training_batch"]
-    for S in plan["lengths"]:
-        calls = updates(some_batch(S, B, V), (V, V), settings)
-        result[S] = a_word(processor_time(calls, plan["rounds"]), B * S)
+def a_word(settings, calls):
+    """µs a target word: {S: {name: [median, fastest, slowest]}}.
+
+    calls(S) -> {name: a call}, the number of words in one.
+    """
+    result = {}
+    for S in settings["times"]["lengths"]:
+        named, words = calls(S)
+        times = in_turn(named, settings["times"]["rounds"], processor_seconds)
+        result[S] = {n: [round(t / words, 2) for t in row] for n, row in times.items()}
     return result
+
+
+def time_training(settings):
+    """`a_word` of an update."""
+    vocab, B = (
+        range(settings["times"]["vocab_size"]),
+        settings["times"]["training_batch"],
+    )
+    return a_word(
+        settings,
+        lambda S: (updates(some_batch(S, B, len(vocab)), (vocab, vocab)), B * S),
+    )
 
 
 def time_corpus(settings):
     """Processor seconds of as many updates as an arm makes, from 20 batches."""
-    corpus = load_village(*settings["direction"].split("-"))
-    vocabs = corpus.vocabs()
+    corpus, vocabs = village(settings["direction"])
     pairs = up_to(corpus["train"], settings["max_words"])
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
     count = settings["num_epochs"] * len(loader)
-    batches = islice(loader, 20)
     total = {}
-    for batch in batches:
-        calls = updates(batch, list(map(len, vocabs)), settings)
-        for name, (middle, _, _) in processor_time(calls, 2).items():
+    for batch in islice(loader, 20):
+        times = in_turn(updates(batch, vocabs), 2, processor_seconds)
+        for name, (middle, _, _) in times.items():
             total.setdefault(name, []).append(middle / 1e6)
     return {name: round(count * statistics.mean(t), 1) for name, t in total.items()}
 
@@ -258,22 +223,21 @@ def read_again(model, source, lens, T):
 
 
 def time_decoding(settings):
-    """µs a target word of decoding, encoder included: as in `time_training`."""
-    plan, result = settings["times"], {}
-    V, B = plan["vocab_size"], plan["decoding_batch"]
-    for S in plan["lengths"]:
-        source, lens, *_ = some_batch(S, B, V)
-        calls = {
-            arm: partial(decode, build(arm, (V, V), settings).eval(), source, lens, S)
-            for arm in list(ARMS)[:4]
-        }
-        small = build("Transformer 64", (V, V), settings).eval()
-        calls["prefix read again"] = partial(read_again, small, source, lens, S)
-        result[S] = a_word(processor_time(calls, plan["rounds"]), B * S)
-    return result
+    """`a_word` of decoding, encoder included."""
+    vocab, B = (
+        range(settings["times"]["vocab_size"]),
+        settings["times"]["decoding_batch"],
+    )
+
+    def calls(S):
+        source, lens, *_ = some_batch(S, B, len(vocab))
+        models = {arm: build(arm, (vocab, vocab)).eval() for arm in COMPARED}
+        named = {arm: partial(decode, m, source, lens, S) for arm, m in models.items()}
+        small = models["Transformer 64"]
+        named["prefix read again"] = partial(read_again, small, source, lens, S)
+        return named, B * S
+
+    return a_word(settings, calls)
 
 
 TIMES = {"training": time_training, "decoding": time_decoding, "corpus": time_corpus}
-
-if __name__ == "__main__":
-    run_all(PATH, run, RUNS, SETTINGS, workers=1)

@@ -1,0 +1,355 @@
+"""The runner, and what is stored: by the scripts as they are, and in itself sound."""
+
+import importlib
+import json
+import multiprocessing
+import sys
+import time
+
+import pytest
+import torch
+from helpers_tools import needs
+
+from tools.experiments import (
+    choices,
+    long_sentences,
+    models,
+    multi30k,
+    rnnsearch,
+    runs,
+    score_speed,
+    tasks,
+    transformer,
+)
+from utils.checkpoint import load_checkpoint
+from utils.corpora import load_multi30k, load_village
+from utils.data import Batch, Pair
+from utils.decoding import translate, translate_tokens
+from utils.models import build_model
+
+EXPERIMENTS = sorted(path.stem for path in runs.RESULTS.glob("*.json"))
+
+
+def stored(name):
+    return json.loads((runs.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+# --- the runner ---------------------------------------------------------------------
+
+
+SQUARES = """
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+SETTINGS, RUNS, WORKERS = {"power": 2}, [{"x": x} for x in (1, 2, 3)], 1
+
+
+def run(settings, x):
+    if x == 3 and (FOLDER / "broken").exists():
+        raise RuntimeError("the third run fails")
+    with open(FOLDER / "made", "a") as file:
+        file.write(str(x))
+    return {"result": x ** settings["power"]}
+"""
+
+
+@pytest.mark.skipif(
+    multiprocessing.get_start_method() != "fork",
+    reason="a process that is started anew doesn't find the experiment made here",
+)
+def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    (tmp_path / "squares.py").write_text(SQUARES)
+    (tmp_path / "broken").touch()
+    package = sys.modules["tools.experiments"]
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+
+    def results():
+        entries = json.loads((tmp_path / "squares.json").read_text())["runs"]
+        return [(entry["run"]["x"], entry["result"]) for entry in entries]
+
+    with pytest.raises(RuntimeError, match="the third run fails"):
+        runs.measure("squares", tmp_path)
+    assert results() == [(1, 1), (2, 4)]
+    (tmp_path / "broken").unlink()
+    runs.measure("squares", tmp_path)
+    assert results() == [(1, 1), (2, 4), (3, 9)]
+    assert (tmp_path / "made").read_text() == "123"  # none was made twice
+    monkeypatch.setattr("tools.experiments.squares.SETTINGS", {"power": 3})
+    runs.measure("squares", tmp_path)
+    assert results() == [(1, 1), (2, 8), (3, 27)]  # other settings: all are made again
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_stored_runs_are_those_of_the_script_as_it_is(name, tmp_path, monkeypatch):
+    """So there is nothing to measure, and the file stays as it is."""
+    path = tmp_path / f"{name}.json"
+    path.write_bytes((runs.RESULTS / path.name).read_bytes())
+    before = path.read_bytes()
+    experiment = importlib.import_module(f"tools.experiments.{name}")
+    monkeypatch.setattr(experiment, "run", None)  # calling it would be an error
+    runs.measure(name, tmp_path)
+    assert path.read_bytes() == before
+    entries = stored(name).get("runs", [])
+    assert len(entries) == len(getattr(experiment, "RUNS", []))  # none is left over
+
+
+# --- the shipped models -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["en-fr", "en-zh"])
+def test_a_shipped_model_scores_what_it_says(direction):
+    saved = load_checkpoint(models.FOLDER / f"village-{direction}.safetensors")
+    assert saved.notes["settings"] == models.SETTINGS
+    assert saved.notes["corpus"] == f"Village {direction}"
+    corpus, vocabs = runs.village(direction)
+    assert [saved.src_vocab.idx_to_token, saved.tgt_vocab.idx_to_token] == [
+        vocab.idx_to_token for vocab in vocabs
+    ]  # made from the corpus as it is now
+    scores = models.score(saved.model, corpus["test"], vocabs)
+    assert scores["test_bleu"] == pytest.approx(saved.notes["test_bleu"], abs=0.3)
+    assert scores["test_aer"] == pytest.approx(saved.notes["test_aer"], abs=0.005)
+    assert saved.training is None  # small: no state of an optimiser
+
+
+def test_the_shipped_translator_is_the_one_that_was_measured():
+    measured = stored("multi30k")["runs"][0]
+    saved = load_checkpoint(multi30k.MODEL)
+    vocabs = saved.src_vocab, saved.tgt_vocab
+    assert saved.notes["test"] == measured["test"]
+    assert measured["run"]["changes"] == {"seed": saved.notes["settings"]["seed"]}
+    assert measured["parameters"] == sum(p.numel() for p in saved.model.parameters())
+    assert measured["vocabularies"] == list(map(len, vocabs))
+    for example in measured["test"]["more"]["examples"]:
+        source, written = example["source"], example["translation"].split()
+        found = translate(saved.model, source, *vocabs, **multi30k.BEAM)
+        assert found.words == written
+
+
+@needs("multi30k")
+def test_the_shipped_translator_scores_what_it_says():
+    """Stored in half precision, it is as good as the model that was trained."""
+    saved = load_checkpoint(multi30k.MODEL)
+    vocabs = saved.src_vocab, saved.tgt_vocab
+    corpus = load_multi30k("de", "en")
+    scores = multi30k.scores(saved.model, vocabs, corpus, "test", multi30k.SETTINGS)
+    for name in ("greedy", "beam", "greedy_tokens"):
+        assert scores[name] == pytest.approx(saved.notes["test"][name], abs=0.3)
+
+
+# --- what is stored -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, build",
+    [
+        ("choices", choices.build_arm),
+        ("rnnsearch", rnnsearch.build),
+        ("transformer", transformer.build),
+    ],
+)
+def test_every_arm_has_the_parameters_that_are_stored(name, build):
+    found = {}
+    for entry in stored(name)["runs"]:
+        if arm := entry["run"].get("arm"):
+            found.setdefault(arm, set()).add(entry["parameters"])
+    for arm, parameters in found.items():
+        chinese = name == "choices" and arm.endswith("Chinese")
+        _, vocabs = runs.village("en-zh" if chinese else "en-fr")
+        assert parameters == {sum(p.numel() for p in build(arm, vocabs).parameters())}
+
+
+def test_the_rows_of_the_speeds_are_complete_and_in_order():
+    found = stored("score_speed")
+    settings = found["settings"]
+    assert [(row["S"], row["H"]) for row in found["steps"]] == score_speed.GRID
+    assert [[row["S"], row["H"]] for row in found["parts"]] == settings["parts"]
+    assert list(found["decoders"]["microseconds"]) == settings["decoders"]
+    rows = found["steps"] + found["parts"] + found["decoding"] + [found["decoders"]]
+    times = [row["microseconds"] for row in rows]
+    for entry in stored("transformer")["runs"]:
+        if entry["run"].get("times") in ("training", "decoding"):
+            assert list(map(int, entry["times"])) == found["settings"]["lengths"]
+            times += entry["times"].values()
+    for row in times:
+        assert all(0 < low <= middle <= high for middle, low, high in row.values())
+
+
+def test_the_rates_of_the_transformers_were_chosen_on_the_validation_split():
+    for arm in transformer.GRID:
+        scores = {
+            entry["run"]["lr"]: entry["valid_bleu"]
+            for entry in stored("transformer")["runs"]
+            if (entry["run"].get("arm"), entry["run"].get("seed")) == (arm, 0)
+        }
+        assert set(scores) == set(transformer.RATES)
+        assert max(scores, key=scores.get) == transformer.ARMS[arm]["lr"]
+
+
+def test_a_beam_of_one_found_what_greedy_decoding_finds():
+    with_beams = [entry for entry in stored("rnnsearch")["runs"] if "beams" in entry]
+    assert len(with_beams) == 2 * len(rnnsearch.SEEDS)
+    for entry in with_beams:
+        for row in entry["beams"]:
+            shares = row["same_words"] + row["above"] + row["below"]
+            assert shares == pytest.approx(1, abs=0.002)
+            if row["beam_size"] == 1:  # a batch of other sentences, another cap
+                assert row["same_words"] == 1
+                assert row["bleu"] == pytest.approx(entry["bleu"], abs=0.1)
+
+
+def test_arms_that_are_compared_had_the_same_number_of_updates():
+    for entry in stored("long_sentences")["runs"]:
+        times = long_sentences.ARMS[entry["run"]["arm"]].get("times", 1)
+        assert entry["steps"] == 740 * times
+    for task in tasks.TASKS:
+        entries = [e for e in stored("tasks")["runs"] if e["run"]["task"] == task]
+        assert len({entry["steps"] for entry in entries}) == 1
+
+
+def test_epochs_of_real_translation_were_chosen_on_the_validation_split():
+    for entry in stored("multi30k")["runs"]:
+        losses = [epoch["valid_loss"] for epoch in entry["history"]]
+        assert losses[entry["best_epoch"] - 1] == min(losses)
+        tested = entry["run"]["what"].startswith(("full", "Tatoeba"))
+        assert ("test" in entry) == tested  # the others were judged on validation
+
+
+# --- what the scripts compute -------------------------------------------------------
+
+
+def test_erasing_finds_the_word_that_a_model_uses():
+    """A model that reads one source position alone: only erasing that one hurts."""
+    corpus, vocabs = runs.village("en-fr")
+    pair = next(p for p in corpus["test"] if len(p.source) == 8)
+    model = choices.build_arm("additive", vocabs).eval()
+    with torch.no_grad():
+        for name, parameter in model.encoder.rnn.named_parameters():
+            if "hh" in name:  # each state sees its own word and no other:
+                parameter.zero_()
+            if "bias_hh" in name:  # z is 0
+                parameter[len(parameter) // 3 : 2 * len(parameter) // 3] = -100.0
+    model.decoder.attention.score = lambda queries, keys: torch.where(
+        torch.arange(keys.shape[1]) == 2, 50.0, 0.0
+    ).expand(*queries.shape[:2], -1)
+    model.decoder.bridge.forward = torch.zeros_like  # the first state knows no word
+    drops, weights = choices.erasure(pair, model, vocabs)
+    assert drops.shape == weights.shape == (len(pair.target), len(pair.source))
+    assert (weights.argmax(-1) == 2).all()
+    others = [j for j in range(len(pair.source)) if j != 2]
+    assert drops[:, 2].abs().min() > 1e-6 and drops[:, others].abs().max() < 1e-6
+
+
+def test_what_hurts_most_is_compared_with_gold_and_by_rank():
+    links = frozenset({(0, 0), (2, 1), (1, 1)})
+    pair = Pair(tuple("abc"), tuple("uvw"), links)  # w has no link
+    values = torch.tensor([[9.0, 1.0, 2.0]] * 3)
+    assert choices.tops_in_gold(values, pair) == [True, False]
+    assert choices.tops_in_gold(values.flip(1), pair) == [False, True]
+    rows = torch.tensor([[1.0, 2.0, 9.0], [9.0, 2.0, 1.0], [2.0, 1.0, 9.0]])
+    same = choices.rank_correlation(rows[:1].expand(3, -1), rows)
+    assert same.tolist() == [1.0, -1.0, 0.5]
+
+
+def test_a_model_without_attention_is_asked_by_erasing_alone():
+    corpus, vocabs = runs.village("en-fr")
+    found, whole = (
+        choices.agreement(choices.build_arm(arm, vocabs), corpus["test"][:3], vocabs)
+        for arm in ("fixed context", "additive")
+    )
+    assert list(found) == ["erased_gold"]
+    assert set(found) < set(whole) and len(whole) == 4
+
+
+def test_only_plain_statements_are_joined():
+    """Each rule has a sentence that breaks it alone."""
+    sentences = ["a b , c .", "a b c d .", "a b but c .", "a b c d ?", "a b ."]
+    pairs = [Pair(tuple(s.split()), ("u", "."), None) for s in sentences]
+    kept = long_sentences.joinable(pairs, least=4, commas=0)
+    assert [" ".join(pair.source) for pair in kept] == ["a b c d ."]
+    assert len(long_sentences.joinable(pairs, least=4, commas=1)) == 2
+    assert len(long_sentences.joinable(pairs, least=3, commas=0)) == 2
+
+
+def test_a_model_seen_through_a_wide_window_is_the_same():
+    corpus, vocabs = runs.village("en-fr")
+    torch.manual_seed(0)
+    model = build_model("attention", *map(len, vocabs), 8, 8, bidirectional=True)
+    part = [list(pair.source) for pair in corpus["long"][:4]]
+    plain, wide, narrow = (
+        translate_tokens(m, part, *vocabs, max_steps=9)
+        for m in (model, *(long_sentences.with_window(model, n) for n in (99, 1)))
+    )
+    assert [r.tokens for r in wide] == [r.tokens for r in plain]
+    for a, b, c in zip(plain, wide, narrow, strict=True):
+        torch.testing.assert_close(a.attention_weights, b.attention_weights)
+        assert (c.attention_weights > 0).sum(1).max() <= 3
+
+
+def test_training_pairs_are_cut_by_length_and_number():
+    train = load_village("en", "fr")["train"]
+    for name, count in long_sentences.SETTINGS["pairs"].items():
+        pairs = long_sentences.pairs_up_to(train, int(name), count)
+        assert len(pairs) == count
+        assert max(len(pair.source) for pair in pairs) == int(name)
+    with pytest.raises(ValueError, match="only 3 pairs have at most 30"):
+        long_sentences.pairs_up_to(train[:3], 30, 4)
+    (turned,) = long_sentences.reverse_sources(train[:1])
+    assert turned.source == train[0].source[::-1] != train[0].source
+    assert turned.target == train[0].target and turned.alignment is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "share"),
+    [("a b c d e", 0), ("a b c d a b c d", 1 / 5), ("a a a a a a", 2 / 3), ("a b", 0)],
+)
+def test_repeats_counts_what_stood_before(sentence, share):
+    assert long_sentences.repeats([sentence.split()]) == pytest.approx(share)
+
+
+def test_mistakes_are_counted_by_sentence():
+    said = ["two men sit", "a red red cat", "a dog"]
+    meant = ["three men sit", "a red cat", "a dog is here in the snow"]
+    found = multi30k.mistakes([s.split() for s in said], [s.split() for s in meant])
+    assert found == {
+        "equal to the reference": 0,
+        "a word twice in a row": 1,
+        "much too short": 1,
+        "much too long": 0,
+        "other colours": 1,
+        "other numbers": 1,
+        "other people": 0,
+    }
+
+
+@pytest.mark.parametrize("arm", ["additive", "multi-head", "Transformer 64"])
+@torch.no_grad()
+def test_the_heads_mean_is_what_the_model_shows(arm):
+    corpus, vocabs = runs.village("en-fr")
+    pairs = corpus["test"][:6]
+    model = transformer.build(arm, vocabs).eval()
+    batch = Batch.from_pairs(pairs, *vocabs)
+    weights = transformer.head_weights(model, batch)
+    model(batch.source, batch.target_in, batch.source_lens)
+    torch.testing.assert_close(weights.mean(dim=1), model.decoder.attention_weights)
+    errors = transformer.alignment_errors(model, pairs, vocabs)
+    assert all(len(row) == weights.shape[1] + 1 for row in errors.values())
+    if arm == "additive":  # one head: its error rate, counted in another place
+        assert errors["written"] == [runs.aer_of(model, pairs, vocabs)] * 2
+
+
+def test_processor_time_counts_work_and_no_waiting():
+    x = torch.randn(200, 200)
+    calls = {"waits": lambda: time.sleep(0.05), "works": lambda: x @ x}
+    times = score_speed.in_turn(calls, 3, score_speed.processor_seconds)
+    assert times["waits"][2] < 20_000 and times["works"][1] > 0
+
+
+def test_the_tasks_are_scored(monkeypatch):
+    sizes = {"train": 400, "valid": 50, "test": 80, "new": 50}
+    for task, more in (("stories", "long"), ("headlines", "long"), ("dates", "form")):
+        plan = {"num_epochs": 1, "lr": 1e-3, "sizes": {**sizes, more: 60}}
+        settings = {**tasks.SETTINGS, task: plan, "batch_size": 200}
+        figures = tasks.run(settings, task, "attention", 0)
+        assert figures["steps"] == 2 and 0 < figures["untrained"]["mass"] < 1
+        found = figures["splits"]["test"]["all"]
+        assert found["count"] == 80 and 0 <= found["attention"]["hits"] <= 1
