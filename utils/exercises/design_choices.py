@@ -13,6 +13,11 @@ from utils.exercises.inputs import draw
 from utils.exercises.scoring import JOINED_CASES, JOINED_MISTAKES, joined_by_loops
 
 
+def concat_by_loops(queries, keys, M, v):
+    """A class, made by kind(key_size, query_size, num_hiddens), with W and w_v."""
+    return joined_by_loops(queries, keys, M, v)
+
+
 def _scores_of(kind, queries, keys, M, v):
     """A learner's scores, for a class with W and w_v and these two weights."""
     attention = kind(keys.shape[-1], queries.shape[-1], len(v))
@@ -50,7 +55,7 @@ def _as_class(scores):
 
 concat_attention = Exercise(
     "concat_attention",
-    joined_by_loops,
+    concat_by_loops,
     JOINED_CASES,
     {
         sentence: list(map(_as_class, some))

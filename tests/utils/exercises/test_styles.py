@@ -17,36 +17,14 @@ from utils.rnnsearch import GatedUnit, ResetAfterUnit
 from utils.training import masked_cross_entropy
 from utils.transformer import split
 
-RIGHT = {}  # exercise: answers
-
 
 def words_by_numpy(weights, source_tokens):
     return [source_tokens[j] for j in np.asarray(weights).argmax(axis=1)]
 
 
-RIGHT["most_attended"] = [words_by_numpy]
-
-
-RIGHT["shift"] = [
-    lambda ids: ([1, *ids], [*ids, 2]),
-    lambda ids: tuple(([1] + list(ids) + [2])[a : a + len(ids) + 1] for a in (0, 1)),
-]
-
-
-def last_by_loop(outputs, valid_lens):
-    return torch.stack([row[n - 1] for row, n in zip(outputs, valid_lens, strict=True)])
-
-
 def last_by_gather(outputs, valid_lens):
     index = (valid_lens - 1).view(-1, 1, 1).expand(-1, 1, outputs.shape[2])
     return outputs.double().gather(1, index).squeeze(1)
-
-
-RIGHT["last_states"] = [
-    lambda outputs, lens: outputs[torch.arange(len(outputs)), lens - 1],
-    last_by_loop,
-    last_by_gather,
-]
 
 
 def scores_by_einsum(queries, keys, W, U, v):
@@ -60,33 +38,15 @@ def scores_by_matmul(queries, keys, W, U, v):
     return torch.tanh(q[:, :, None] + k[:, None]) @ v.double()
 
 
-RIGHT["additive_scores"] = [scores_by_einsum, scores_by_matmul]
-
-
 def joined(queries, keys):
     B, Q, K = len(queries), queries.shape[1], keys.shape[1]
     pair = (queries[:, :, None].expand(B, Q, K, -1), keys[:, None].expand(B, Q, K, -1))
     return torch.cat(pair, dim=-1)
 
 
-RIGHT["joined_scores"] = [
-    lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T) @ v,
-    lambda q, k, M, v: scores_by_matmul(
-        q, k, M[:, : q.shape[-1]], M[:, q.shape[-1] :], v
-    ),
-]
-
-
 def softmax_by_hand(scores):
     exps = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
     return exps / exps.sum(dim=-1, keepdim=True)
-
-
-RIGHT["attention_weights"] = [
-    lambda scores: F.softmax(scores, dim=-1),
-    softmax_by_hand,
-    lambda scores: torch.softmax(scores.double(), 2),
-]
 
 
 def masked_by_hand(X, valid_lens):
@@ -112,37 +72,10 @@ def masked_by_infinity(X, valid_lens):
     return weights.masked_fill(empty, 0).softmax(-1).masked_fill(empty, 0)
 
 
-RIGHT["masked_softmax"] = [masked_by_hand, masked_by_loops, masked_by_infinity]
-
-
-RIGHT["length_mask"] = [
-    lambda lens, K: torch.arange(K) < lens[:, None],
-    lambda lens, K: torch.tensor([[k < n for k in range(K)] for n in lens]),
-    lambda lens, K: torch.arange(K).expand(len(lens), K) < lens.reshape(-1, 1),
-]
-
-
 def step_in_order(x, hidden_state, last_context, attend, rnn):
     context, weights = attend(hidden_state[-1].unsqueeze(1))
     _, hidden_state = rnn(torch.cat((context, x), dim=-1), hidden_state)
     return weights, hidden_state
-
-
-def step_by_index(x, hidden_state, last_context, attend, rnn):
-    answer = attend(hidden_state[-1][:, None, :])
-    new = rnn(torch.cat([answer[0], x], 2), hidden_state)[1]
-    return [answer[1], new][0], new
-
-
-RIGHT["attend_then_update"] = [step_in_order, step_by_index]
-
-
-RIGHT["bottom_query"] = [
-    lambda h: h[0].unsqueeze(1),
-    lambda h: h[0][:, None].double(),
-    lambda h: h[:1].transpose(0, 1),
-    lambda h: torch.stack([h[0]], dim=1),
-]
 
 
 def weights_at_once(attention, queries, enc_outputs, valid_lens):
@@ -150,36 +83,15 @@ def weights_at_once(attention, queries, enc_outputs, valid_lens):
     return attention.attend(queries, keys, enc_outputs, valid_lens)[1]
 
 
-def weights_by_steps(attention, queries, enc_outputs, valid_lens):
-    keys, weights = attention.project_keys(enc_outputs), []
-    for t in range(queries.shape[1]):
-        query = queries[:, t].unsqueeze(1)
-        weights.append(attention.attend(query, keys, enc_outputs, valid_lens)[1])
-    return torch.cat(weights, dim=1)
-
-
 def weights_by_forward(attention, queries, enc_outputs, valid_lens):
     attention(queries, enc_outputs, enc_outputs, valid_lens)
     return attention.attention_weights
-
-
-RIGHT["all_weights"] = [weights_at_once, weights_by_steps, weights_by_forward]
 
 
 def loss_by_mask(scores, targets):
     nats = F.cross_entropy(scores.transpose(1, 2), targets, reduction="none")
     mask = (targets != 0).float()
     return (nats * mask).sum() / mask.sum()
-
-
-RIGHT["mean_loss"] = [
-    lambda s, targets: F.cross_entropy(s[targets != 0], targets[targets != 0]),
-    lambda scores, targets: F.cross_entropy(
-        scores.flatten(0, 1), targets.flatten(), ignore_index=0
-    ),
-    loss_by_mask,
-    lambda scores, targets: loss_by_mask(scores.double(), targets),
-]
 
 
 def clip_by_root(gradients, max_norm):
@@ -195,28 +107,6 @@ def clip_by_torch(gradients, max_norm):
     return [parameter.grad for parameter in parameters]
 
 
-RIGHT["clip"] = [
-    clip_by_root,
-    clip_by_torch,
-    lambda gradients, m: tuple(clip_by_root([g.double() for g in gradients], m)),
-]
-
-
-RIGHT["epoch_loss"] = [
-    lambda losses, n: sum(a * b for a, b in zip(losses, n, strict=True)) / sum(n),
-    lambda losses, n: float(np.average(losses, weights=n)),
-    lambda losses, n: torch.dot(torch.tensor(losses), torch.tensor(n).float()) / sum(n),
-]
-
-
-RIGHT["links"] = [
-    lambda w, t: {(int(j), int(i)) for i, j in (w >= t).nonzero()},
-    lambda w, t: {
-        (int(j), int(i)) for i, j in zip(*np.where(w.numpy() >= t), strict=True)
-    },
-]
-
-
 def aer_by_counts(predicted, gold):
     both = size = 0
     for a, s in zip(predicted, gold, strict=True):
@@ -225,50 +115,9 @@ def aer_by_counts(predicted, gold):
     return 1 - 2 * both / size
 
 
-RIGHT["aer"] = [
-    aer_by_counts,
-    lambda a, s: np.float64(aer_by_counts(a, s)),
-    lambda a, s: np.array(aer_by_counts(a, s)),
-    lambda a, s: torch.tensor(aer_by_counts(a, s), dtype=torch.float64),
-]
-
-
 def push_by_broadcast(scores, place, sigma):
     far = torch.arange(scores.shape[-1]) - place[:, None]
     return scores - (far**2 / (2 * sigma**2)).unsqueeze(1)
-
-
-def push_by_loop(scores, place, sigma):
-    pushed = scores.clone()
-    for b in range(scores.shape[0]):
-        for j in range(scores.shape[2]):
-            pushed[b, 0, j] = scores[b, 0, j] - 0.5 * ((j - place[b]) / sigma) ** 2
-    return pushed
-
-
-def far_from(scores, place):
-    return (torch.arange(scores.shape[-1]) - place.view(-1, 1)).view(len(place), 1, -1)
-
-
-RIGHT["push"] = [
-    push_by_broadcast,
-    push_by_loop,
-    lambda x, p, sigma: (
-        x.double() + torch.exp(-(far_from(x, p).double() ** 2) / (2 * sigma**2)).log()
-    ),
-]
-
-
-RIGHT["near"] = [
-    lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() <= reach,
-    lambda p, reach, S: torch.tensor(
-        [[abs(j - x) <= reach for j in range(S)] for x in p.tolist()]
-    ),
-    lambda p, reach, S: (
-        (torch.arange(S) >= p[:, None] - reach)
-        & (torch.arange(S) <= p[:, None] + reach)
-    ),
-]
 
 
 class Concat(Attention):
@@ -293,16 +142,6 @@ class SplitConcat(Concat):
         return self.w_v(torch.tanh(q[:, :, None] + projected_keys[:, None]))[..., 0]
 
 
-RIGHT["concat_attention"] = [Concat, SplitConcat]
-
-
-RIGHT["scaled_dot"] = [
-    lambda q, k: q @ k.transpose(1, 2) / math.sqrt(q.shape[-1]),
-    lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) / k.shape[2] ** 0.5,
-    lambda q, k: torch.bmm(q.double() * q.shape[2] ** -0.5, k.double().mT),
-]
-
-
 class ResetAfter(GatedUnit):
     def from_state(self, r, s):
         return r * self.U(s)
@@ -317,39 +156,11 @@ class ResetAfterByForward(GatedUnit):
         return (1 - z) * s + z * torch.tanh(n + r * (s @ U.T))
 
 
-RIGHT["reset_after"] = [ResetAfter, ResetAfterByForward]
-
-
-RIGHT["first_state"] = [
-    lambda o, n: o[:, 0].chunk(2, dim=-1)[1],
-    lambda o, n: o[:, 0, o.shape[-1] // 2 :],
-    lambda o, n: torch.stack([row[0, len(row[0]) // 2 :] for row in o]).double(),
-]
-
-
-def best_by_loop(log_probs, lengths, alpha):
-    scores = [p / n**alpha for p, n in zip(log_probs, lengths, strict=True)]
-    return scores.index(max(scores))
-
-
-RIGHT["best_hypothesis"] = [
-    best_by_loop,
-    lambda p, n, a: (torch.tensor(p) / torch.tensor(n) ** a).argmax(),
-    lambda p, n, a: int(np.argmax(np.array(p) / np.array(n) ** a)),
-]
-
-
 def smoothed_by_target(scores, words, share):
     V = scores.shape[1]
     target = torch.full_like(scores, share / V)
     target[torch.arange(len(words)), words] += 1 - share
     return -(target * scores.log_softmax(1)).sum(1).mean()
-
-
-RIGHT["smoothed_loss"] = [
-    smoothed_by_target,
-    lambda scores, words, share: F.cross_entropy(scores, words, label_smoothing=share),
-]
 
 
 def cut_from_left(word, pieces):
@@ -381,28 +192,7 @@ def cut_by_memory(word, pieces):
     return best(0)[1]
 
 
-RIGHT["best_cut"] = [cut_from_left, cut_by_memory]
-
-
-RIGHT["perplexity_a_word"] = [
-    lambda nats, pieces, words: (nats.sum() / words.sum()).exp(),
-    lambda nats, pieces, words: math.e ** (sum(nats) / sum(words)),
-    lambda nats, pieces, words: ((nats / words) @ (words / words.sum())).exp(),
-]
-
-
 GOING = ("goes", "walks", "runs")
-
-
-def facts_by_loop(thing, events):
-    who, first = None, None
-    for i, (giver, _, what, to) in enumerate(events):
-        if what == thing:
-            who, first = to or giver, i
-    for i in reversed(range(len(events))):
-        if who and events[i].who == who and events[i].verb in GOING:
-            return first, i
-    return None
 
 
 def facts_by_dicts(thing, events):
@@ -417,26 +207,9 @@ def facts_by_dicts(thing, events):
     return None
 
 
-RIGHT["two_facts"] = [facts_by_loop, facts_by_dicts]
-
-
-def moves_by_loop(weights):
-    places, forward, back = [int(row.argmax()) for row in weights], 0, 0
-    for a, b in zip(places, places[1:], strict=False):
-        forward += b > a
-        back += b < a
-    return forward / (forward + back) if forward + back else 0
-
-
 def moves_by_diff(weights):
     signs = weights.argmax(dim=1).diff().sign()
     return (signs == 1).sum() / signs.abs().sum().clamp(min=1)
-
-
-RIGHT["forward_moves"] = [
-    moves_by_loop,
-    moves_by_diff,
-]
 
 
 def rouge_by_counter(hypothesis, reference):
@@ -445,18 +218,6 @@ def rouge_by_counter(hypothesis, reference):
         return 0.0
     p, r = common / len(hypothesis), common / len(reference)
     return 2 * p * r / (p + r)
-
-
-def rouge_by_removal(hypothesis, reference):
-    rest = list(reference)
-    for word in hypothesis:
-        if word in rest:
-            rest.remove(word)
-    common = len(reference) - len(rest)
-    return 2 * common / (len(hypothesis) + len(reference))
-
-
-RIGHT["rouge_1"] = [rouge_by_counter, rouge_by_removal]
 
 
 def split_by_view(x, N):
@@ -468,39 +229,144 @@ def split_by_chunks(x, N):
     return torch.cat([torch.stack(row.chunk(N, dim=-1)) for row in x])
 
 
-RIGHT["split_heads"] = [
-    split_by_view,
-    split_by_chunks,
-    lambda x, N: torch.stack(x.double().tensor_split(N, dim=2), 1).flatten(0, 1),
-]
-
-
 def causal_by_mask(q, k, v):
     scores = q @ k.mT / q.shape[-1] ** 0.5
     seen = torch.tril(torch.ones(q.shape[1], q.shape[1]))
     return scores.masked_fill(seen == 0, float("-inf")).softmax(-1) @ v
 
 
-def causal_by_steps(queries, keys, values):
-    contexts = torch.zeros_like(values)
-    for t in range(queries.shape[1]):
-        scores = torch.einsum("bh,bjh->bj", queries[:, t], keys[:, : t + 1])
-        weights = F.softmax(scores / queries.shape[2] ** 0.5, dim=1)
-        contexts[:, t] = torch.einsum("bj,bjd->bd", weights, values[:, : t + 1])
-    return contexts
-
-
-RIGHT["causal_attention"] = [
-    causal_by_mask,
-    causal_by_steps,
-    lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
-]
-
-
-RIGHT["mean_over_words"] = [
-    lambda g, w: (w / w.sum()) @ g,
-    lambda g, w: torch.einsum("p,pn->n", w.double(), g.double()) / w.sum(),
-]
+RIGHT = {  # exercise: answers
+    "most_attended": [words_by_numpy],
+    "shift": [
+        lambda ids: ([1, *ids], [*ids, 2]),
+        lambda ids: tuple(
+            ([1] + list(ids) + [2])[a : a + len(ids) + 1] for a in (0, 1)
+        ),
+    ],
+    "last_states": [
+        lambda outputs, lens: outputs[torch.arange(len(outputs)), lens - 1],
+        last_by_gather,
+    ],
+    "additive_scores": [scores_by_einsum, scores_by_matmul],
+    "joined_scores": [
+        lambda q, k, M, v: torch.tanh(joined(q, k) @ M.T) @ v,
+        lambda q, k, M, v: scores_by_matmul(
+            q, k, M[:, : q.shape[-1]], M[:, q.shape[-1] :], v
+        ),
+    ],
+    "attention_weights": [
+        lambda scores: F.softmax(scores, dim=-1),
+        softmax_by_hand,
+        lambda scores: torch.softmax(scores.double(), 2),
+    ],
+    "masked_softmax": [masked_by_hand, masked_by_loops, masked_by_infinity],
+    "length_mask": [
+        lambda lens, K: torch.arange(K) < lens[:, None],
+        lambda lens, K: torch.tensor([[k < n for k in range(K)] for n in lens]),
+        lambda lens, K: torch.arange(K).expand(len(lens), K) < lens.reshape(-1, 1),
+    ],
+    "attend_then_update": [step_in_order],
+    "bottom_query": [
+        lambda h: h[0].unsqueeze(1),
+        lambda h: h[0][:, None].double(),
+        lambda h: h[:1].transpose(0, 1),
+        lambda h: torch.stack([h[0]], dim=1),
+    ],
+    "all_weights": [weights_at_once, weights_by_forward],
+    "mean_loss": [
+        lambda s, targets: F.cross_entropy(s[targets != 0], targets[targets != 0]),
+        lambda scores, targets: F.cross_entropy(
+            scores.flatten(0, 1), targets.flatten(), ignore_index=0
+        ),
+        loss_by_mask,
+        lambda scores, targets: loss_by_mask(scores.double(), targets),
+    ],
+    "clip": [
+        clip_by_root,
+        clip_by_torch,
+        lambda gradients, m: tuple(clip_by_root([g.double() for g in gradients], m)),
+    ],
+    "epoch_loss": [
+        lambda losses, n: sum(a * b for a, b in zip(losses, n, strict=True)) / sum(n),
+        lambda losses, n: float(np.average(losses, weights=n)),
+        lambda losses, n: (
+            torch.dot(torch.tensor(losses), torch.tensor(n).float()) / sum(n)
+        ),
+    ],
+    "links": [
+        lambda w, t: {(int(j), int(i)) for i, j in (w >= t).nonzero()},
+        lambda w, t: {
+            (int(j), int(i)) for i, j in zip(*np.where(w.numpy() >= t), strict=True)
+        },
+    ],
+    "aer": [
+        aer_by_counts,
+        lambda a, s: np.float64(aer_by_counts(a, s)),
+        lambda a, s: np.array(aer_by_counts(a, s)),
+        lambda a, s: torch.tensor(aer_by_counts(a, s), dtype=torch.float64),
+    ],
+    "push": [
+        push_by_broadcast,
+        lambda x, p, sigma: (
+            x.double()
+            - ((torch.arange(x.shape[2]) - p.view(-1, 1, 1)) / sigma) ** 2 / 2
+        ),
+    ],
+    "near": [
+        lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() <= reach,
+        lambda p, reach, S: torch.tensor(
+            [[abs(j - x) <= reach for j in range(S)] for x in p.tolist()]
+        ),
+        lambda p, reach, S: (
+            (torch.arange(S) >= p[:, None] - reach)
+            & (torch.arange(S) <= p[:, None] + reach)
+        ),
+    ],
+    "concat_attention": [Concat, SplitConcat],
+    "scaled_dot": [
+        lambda q, k: q @ k.transpose(1, 2) / math.sqrt(q.shape[-1]),
+        lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) / k.shape[2] ** 0.5,
+        lambda q, k: torch.bmm(q.double() * q.shape[2] ** -0.5, k.double().mT),
+    ],
+    "reset_after": [ResetAfter, ResetAfterByForward],
+    "first_state": [
+        lambda o, n: o[:, 0].chunk(2, dim=-1)[1],
+        lambda o, n: o[:, 0, o.shape[-1] // 2 :],
+        lambda o, n: torch.stack([row[0, len(row[0]) // 2 :] for row in o]).double(),
+    ],
+    "best_hypothesis": [
+        lambda p, n, a: (torch.tensor(p) / torch.tensor(n) ** a).argmax(),
+        lambda p, n, a: int(np.argmax(np.array(p) / np.array(n) ** a)),
+    ],
+    "smoothed_loss": [
+        smoothed_by_target,
+        lambda scores, words, share: F.cross_entropy(
+            scores, words, label_smoothing=share
+        ),
+    ],
+    "best_cut": [cut_from_left, cut_by_memory],
+    "perplexity_a_word": [
+        lambda nats, pieces, words: (nats.sum() / words.sum()).exp(),
+        lambda nats, pieces, words: math.e ** (sum(nats) / sum(words)),
+        lambda nats, pieces, words: ((nats / words) @ (words / words.sum())).exp(),
+    ],
+    "two_facts": [facts_by_dicts],
+    "forward_moves": [moves_by_diff],
+    "rouge_1": [rouge_by_counter],
+    "split_heads": [
+        split_by_view,
+        split_by_chunks,
+        lambda x, N: torch.stack(x.double().tensor_split(N, dim=2), 1).flatten(0, 1),
+    ],
+    "causal_attention": [
+        causal_by_mask,
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    ],
+    "mean_over_words": [
+        lambda g, w: (w / w.sum()) @ g,
+        lambda g, w: torch.einsum("p,pn->n", w.double(), g.double()) / w.sum(),
+    ],
+}
 
 
 @pytest.mark.parametrize("name", exercises.__all__)
