@@ -26,16 +26,22 @@ ERRORS = {
         "torch.cat doesn't broadcast: but for the axis along which they are joined, "
         "all sizes must be equal. unsqueeze and expand make them so."
     ),
+    r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\)": (
+        "an axis of size {1} can't be expanded to {0}: only one of length 1 can."
+    ),
+    r"shapes cannot be multiplied \((\w+) and (\w+)\)": (
+        "a product of matrices of {} and {}. The first must have as many columns as "
+        "the second has rows: is one of them to be transposed?"
+    ),
 }
 
 
 class Outcome(NamedTuple):
-    """What a call returned or raised; its arguments as it left them; whom it called."""
+    """What a call returned or raised; and its arguments as it left them."""
 
     value: object = None
     error: BaseException | None = None
     arguments: tuple = ()
-    borrowed: set = frozenset()  # names of the functions of `utils`
 
 
 def same(came, right, by_words=False):
@@ -124,6 +130,8 @@ def _no_tensor(value, right):
         return "a plain number carries no gradient: is there an .item() on the way?"
     if isinstance(value, np.ndarray) and right.is_floating_point():
         return "NumPy carries no gradient: stay with torch from end to end."
+    if isinstance(value, np.ndarray):
+        return "a tensor is asked for, not a NumPy array."
     if isinstance(value, tuple | list):
         for n, part in enumerate(value, start=1):
             if same(part, right):
@@ -167,7 +175,8 @@ def wrong_numbers(came, rights):
         return "numbers where True and False are asked for."
     if right.dtype == torch.bool and value.dtype != torch.bool:
         return (
-            "numbers where True and False are asked for. Of 0 and 1, `~` makes -1, -2."
+            "numbers where True and False are asked for: of 0 and 1, `~` would make -1 "
+            "and -2."
         )
     return None
 

@@ -11,12 +11,14 @@ An exercise is data:
 
 import copy
 import ctypes
+import dis
 import inspect
 import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from types import CodeType, FunctionType, ModuleType
 
 import torch
 
@@ -33,6 +35,7 @@ from utils.exercises.compare import (
 
 SECONDS = 5.0  # of the processor's time; a call that takes longer is stopped
 WAITING = 12  # times as long by the clock: a machine may be busy, or the code may wait
+ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")  # in Python's byte code
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Exercise:
         call = self._function(answer)
         return (
             self._changed_arguments(results)
-            or self._borrowed(answer, results)
+            or self._borrowed(answer)
             or (self._wrong_gradients(call) if self.gradients else None)
         )
 
@@ -170,17 +173,23 @@ class Exercise:
                 )
         return None
 
-    def _borrowed(self, answer, results):
-        """What of `utils` gave the right results, unless it was given."""
-        own = ("utils.exercises.", *self.given)
-        names = set().union(*(result.borrowed for result in results))
-        if isinstance(answer, type):
-            names = {f"{kind.__module__}.{kind.__name__}" for kind in answer.__mro__}
-        for name in sorted(names):
+    def _borrowed(self, answer):
+        """What of `utils` the answer names, unless it was given."""
+        own, todo, seen = ("utils.exercises.", *self.given), [answer], []
+        while todo:
+            value = todo.pop()
+            if not isinstance(value, type | FunctionType) or value in seen:
+                continue
+            seen.append(value)
+            name = f"{value.__module__}.{value.__qualname__}"
             if name.startswith("utils.") and not name.startswith(own):
                 return (
                     f"the result is right, but {name} did the work. Write it yourself."
                 )
+            if isinstance(value, type):
+                todo += [*value.__mro__, *vars(value).values()]
+            elif value.__module__ == answer.__module__:
+                todo += _named(value)
         return None
 
     def _wrong_gradients(self, call):
@@ -217,18 +226,12 @@ def _run(function, arguments):
 
     In a thread of its own, since a thread can be left behind on every platform.
     """
-    arguments, done, borrowed = copy.deepcopy(arguments), [], set()
-
-    def watch(frame, event, _):
-        module = frame.f_globals.get("__name__", "")
-        if event == "call" and module.startswith("utils."):
-            borrowed.add(f"{module}.{frame.f_code.co_name}")
+    arguments, done = copy.deepcopy(arguments), []
 
     def work():
-        sys.setprofile(watch)
         try:
             value = function(*arguments)
-            done.append(Outcome(value, None, arguments, borrowed))
+            done.append(Outcome(value, None, arguments))
         except BaseException as error:  # SystemExit, too, gets an answer in words
             done.append(Outcome(None, error))
 
@@ -262,6 +265,25 @@ def _not_attempted(answer, result):
         or any(part is ... for part in parts)
         or (empty and result.value is None and result.error is None)
     )
+
+
+def _named(function):
+    """What a function's code names: of its module, other modules, and around it."""
+    found = [cell.cell_contents for cell in function.__closure__ or ()]
+    codes = [function.__code__]
+    while codes:
+        code, module = codes.pop(), None
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+        for step in dis.get_instructions(code):
+            if step.opname == "LOAD_GLOBAL":
+                found.append(module := function.__globals__.get(step.argval))
+            elif step.opname == "IMPORT_NAME":
+                module = sys.modules.get(step.argval)
+            elif isinstance(module, ModuleType) and step.opname in ATTRIBUTES:
+                found.append(getattr(module, step.argval, None))
+                if isinstance(found[-1], ModuleType):
+                    module = found[-1]
+    return found
 
 
 def _gradients_of(function):

@@ -29,18 +29,14 @@ def _real(X, valid_lens):
     return real_positions(valid_lens, X.shape[-1]).unsqueeze(1)  # (B, 1, K)
 
 
-def _filled(number, lens=lambda lens: lens, axis=-1, real=_real):
+def _filled(number, lens=lambda lens: lens, axis=-1, mask=_real):
     """softmax of the scores with `number` at the padding; lens: of other lengths."""
     return lambda X, valid_lens: X.masked_fill(
-        ~real(X, lens(valid_lens)), number
+        ~mask(X, lens(valid_lens)), number
     ).softmax(axis)
 
 
-def _without_nan(mistake):
-    return lambda X, valid_lens: mistake(X, valid_lens).nan_to_num()
-
-
-def _by_hand(largest, clean=True, safe=True, axis=-1):
+def _by_hand(largest, clean=True, safe=True, axis=-1, mask=_real):
     """exp times mask over its sum, with choices of what a learner may forget.
 
     largest: what is subtracted. clean: replace what is NaN or infinite at the padding.
@@ -48,7 +44,7 @@ def _by_hand(largest, clean=True, safe=True, axis=-1):
     """
 
     def weights(X, valid_lens):
-        real = _real(X, valid_lens)
+        real = mask(X, valid_lens)
         exps = (X - largest(X, real)).exp() * real
         if clean:
             exps = exps.masked_fill(~real, 0.0)
@@ -69,6 +65,17 @@ def _largest_of_all(X, real):
 
 def _nothing(X, real):
     return 0.0
+
+
+def _in_every_way(**wrong):
+    """A wrong mask, or a wrong axis, with what else a learner may do or forget."""
+    return [
+        lambda X, valid_lens: _filled(-torch.inf, **wrong)(X, valid_lens).nan_to_num(),
+        *(_filled(-number, **wrong) for number in (torch.inf, *LARGE)),
+        *(_by_hand(_largest_real, safe=safe, **wrong) for safe in (True, False)),
+        *(_by_hand(_largest_of_all, False, safe, **wrong) for safe in (True, False)),
+        *(_by_hand(_nothing, False, safe, **wrong) for safe in (True, False)),
+    ]
 
 
 def _other_lens(change):
@@ -143,34 +150,18 @@ masked_softmax = Exercise(
             _filled(-torch.inf, _shorter),
         ],
         "the mask is turned round: the words are hidden and the padding is seen.": [
-            _without_nan(_filled(-torch.inf, real=_inverted)),
-            *(_filled(-number, real=_inverted) for number in (torch.inf, *LARGE)),
+            *_in_every_way(mask=_inverted)
         ],
         "the lengths are applied to the queries. They count keys: the last axis.": [
-            _without_nan(_filled(-torch.inf, real=_of_queries)),
-            *(_filled(-number, real=_of_queries) for number in (torch.inf, *LARGE)),
+            *_in_every_way(mask=_of_queries)
         ],
         "the mask has no axis for the queries: (B, K) is read as (Q, K), so that a "
         "query gets another sentence's mask, or the sizes don't fit. unsqueeze(1) "
-        "makes it (B, 1, K).": [
-            _without_nan(_filled(-torch.inf, real=_without_query_axis)),
-            *(
-                _filled(-large, real=_without_query_axis)
-                for large in (torch.inf, *LARGE)
-            ),
-        ],
+        "makes it (B, 1, K).": [*_in_every_way(mask=_without_query_axis)],
         "the weights sum to 1 over the queries, not over the keys: which axis did you "
-        "normalise?": [
-            _without_nan(_filled(-torch.inf, axis=1)),
-            *(_filled(-number, axis=1) for number in (torch.inf, *LARGE)),
-            *(_by_hand(_largest_real, axis=1, safe=safe) for safe in (True, False)),
-        ],
+        "normalise?": [*_in_every_way(axis=1)],
         "the weights sum to 1 over the batch, not over the keys: which axis did you "
-        "normalise?": [
-            _without_nan(_filled(-torch.inf, axis=0)),
-            *(_filled(-number, axis=0) for number in (torch.inf, *LARGE)),
-            *(_by_hand(_largest_real, axis=0, safe=safe) for safe in (True, False)),
-        ],
+        "normalise?": [*_in_every_way(axis=0)],
         "the first sentence's length is used for all.": [
             _other_lens(lambda lens: lens[:1].expand_as(lens))
         ],

@@ -171,10 +171,12 @@ CAUSES = [
     (squares, lambda x, factor: x @ x[0, :2], "It raised RuntimeError"),
     (squares, lambda x, factor: x.T + x, "an axis of length 1 fits every size"),
     (squares, lambda x, factor: torch.cat((x, x.T[:1]), 1), "torch.cat doesn't"),
+    (squares, lambda x, factor: x @ x, "as many columns as the second has rows"),
+    (squares, lambda x, factor: x.expand(4, 3), "can't be expanded to 4"),
     (squares, lambda queries: queries, "TypeError"),
     (positive, lambda x: (x > 0).float(), "True and False are asked for."),
-    (positive, lambda x: (x > 0).int(), "True and False are asked for. Of 0 and 1"),
-    (positive, lambda x: (x > 0).numpy(), "a tensor is asked for, not a ndarray"),
+    (positive, lambda x: (x > 0).int(), "True and False are asked for: of 0 and 1"),
+    (positive, lambda x: (x > 0).numpy(), "asked for, not a NumPy array"),
     (place_of_largest, lambda numbers: numbers.index(max(numbers)) / 1, "an int is"),
     (both_ends, lambda numbers: {*numbers}, "a tuple is asked for, not a set"),
     (both_ends, lambda numbers: ([numbers[0]], numbers[-1]), "a list is asked for"),
@@ -298,3 +300,4 @@ def waits_in_c(*case):
 def test_code_that_does_not_end_is_stopped(function, monkeypatch):
     monkeypatch.setattr(engine, "SECONDS", 0.2)
     assert "stopped after 0.2 seconds" in answer(both_ends, function)
+    assert squares(right)  # beside a thread that may still be there
