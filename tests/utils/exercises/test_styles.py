@@ -234,7 +234,6 @@ RIGHT = {  # exercise: answers
     "masked_softmax": [masked_by_hand, masked_by_infinity],
     "length_mask": [
         lambda lens, K: torch.arange(K) < lens[:, None],
-        lambda lens, K: torch.tensor([[k < n for k in range(K)] for n in lens]),
         lambda lens, K: torch.arange(K).expand(len(lens), K) < lens.reshape(-1, 1),
     ],
     "attend_then_update": [step_in_order],
@@ -242,15 +241,10 @@ RIGHT = {  # exercise: answers
         lambda h: h[0].unsqueeze(1),
         lambda h: h[0][:, None].double(),
         lambda h: h[:1].transpose(0, 1),
-        lambda h: torch.stack([h[0]], dim=1),
     ],
     "all_weights": [weights_at_once, weights_by_forward],
     "mean_loss": [
         lambda s, targets: F.cross_entropy(s[targets != 0], targets[targets != 0]),
-        lambda scores, targets: F.cross_entropy(
-            scores.flatten(0, 1), targets.flatten(), ignore_index=0
-        ),
-        loss_by_mask,
         lambda scores, targets: loss_by_mask(scores.double(), targets),
     ],
     "clip": [
@@ -286,9 +280,6 @@ RIGHT = {  # exercise: answers
     ],
     "near": [
         lambda p, reach, S: (torch.arange(S) - p[:, None]).abs() <= reach,
-        lambda p, reach, S: torch.tensor(
-            [[abs(j - x) <= reach for j in range(S)] for x in p.tolist()]
-        ),
         lambda p, reach, S: (
             (torch.arange(S) >= p[:, None] - reach)
             & (torch.arange(S) <= p[:, None] + reach)
@@ -296,7 +287,6 @@ RIGHT = {  # exercise: answers
     ],
     "concat_attention": [Concat, SplitConcat],
     "scaled_dot": [
-        lambda q, k: q @ k.transpose(1, 2) / math.sqrt(q.shape[-1]),
         lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) / k.shape[2] ** 0.5,
         lambda q, k: torch.bmm(q.double() * q.shape[2] ** -0.5, k.double().mT),
     ],
@@ -317,7 +307,6 @@ RIGHT = {  # exercise: answers
     ],
     "best_cut": [cut_by_memory],
     "perplexity_a_word": [
-        lambda nats, pieces, words: (nats.sum() / words.sum()).exp(),
         lambda nats, pieces, words: math.e ** (sum(nats) / sum(words)),
         lambda nats, pieces, words: ((nats / words) @ (words / words.sum())).exp(),
     ],
