@@ -270,7 +270,7 @@ def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
 
 SCORES = """import torch
 
-from utils import checks
+from utils import exercises
 
 
 def my_scores(queries, keys, W, U, v):
@@ -278,12 +278,12 @@ def my_scores(queries, keys, W, U, v):
     return torch.tanh(sums) @ v
 
 
-checks.additive_scores(my_scores)"""
+exercises.additive_scores(my_scores)"""
 
 
 def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page, tmp_path):
     open_notebook(page, lab, "02_additive_scoring")
-    cell = page.locator(".jp-CodeCell", has_text="checks.additive_scores(")
+    cell = page.locator(".jp-CodeCell", has_text="exercises.additive_scores(")
     editor, answer = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output")
 
     def attempt(name, code, expected):

@@ -52,7 +52,6 @@ MAY_IMPORT = {
     "explorer": {"text", "data", "plotting"},
     "d2l_bridge": set(),
 }
-MAY_IMPORT["checks"] = set(MAY_IMPORT)
 
 # What the course teaches: each of these is shown in exactly one notebook.
 # All public classes and functions of these modules, but for the plumbing and for the

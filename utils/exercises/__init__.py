@@ -1,1 +1,74 @@
-"""Exercises that answer: an engine, and a module of data for each notebook."""
+"""Exercises that answer: give one of these your own function, and it says what it does.
+
+`exercises.masked_softmax(mine)` runs `mine` on inputs of its own, prints what it finds
+in words, and returns a result that is true if all is right. It is a question, and no
+function of the course: that one is `utils.attention.masked_softmax`.
+
+| module | |
+|---|---|
+| engine | runs an answer, and judges it |
+| compare | compares results, and puts the difference into words |
+| inputs | what cases are made from |
+| start | 00 |
+| bottleneck | 01 |
+| scoring | 02 |
+| masking | 03 |
+| decoder | 04 |
+| training | 05 |
+| heatmaps | 06 |
+| long_sentences | 07 |
+| design_choices | 08 |
+| rnnsearch | 09 |
+| real_translation | 10 |
+| beyond_translation | 11 |
+| transformers | 12 |
+"""
+
+from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
+from utils.exercises.bottleneck import last_states, shift
+from utils.exercises.decoder import all_weights, attend_then_update, bottom_query
+from utils.exercises.design_choices import concat_attention, scaled_dot
+from utils.exercises.heatmaps import aer, links
+from utils.exercises.long_sentences import near, push
+from utils.exercises.masking import length_mask, masked_softmax
+from utils.exercises.real_translation import best_cut, perplexity_a_word, smoothed_loss
+from utils.exercises.rnnsearch import best_hypothesis, first_state, reset_after
+from utils.exercises.scoring import additive_scores, attention_weights, joined_scores
+from utils.exercises.start import most_attended
+from utils.exercises.training import clip, epoch_loss, mean_loss
+from utils.exercises.transformers import causal_attention, mean_over_words, split_heads
+
+__all__ = [
+    "additive_scores",
+    "aer",
+    "all_weights",
+    "attend_then_update",
+    "attention_weights",
+    "best_cut",
+    "best_hypothesis",
+    "bottom_query",
+    "causal_attention",
+    "clip",
+    "concat_attention",
+    "epoch_loss",
+    "first_state",
+    "forward_moves",
+    "joined_scores",
+    "last_states",
+    "length_mask",
+    "links",
+    "masked_softmax",
+    "mean_loss",
+    "mean_over_words",
+    "most_attended",
+    "near",
+    "perplexity_a_word",
+    "push",
+    "reset_after",
+    "rouge_1",
+    "scaled_dot",
+    "shift",
+    "smoothed_loss",
+    "split_heads",
+    "two_facts",
+]

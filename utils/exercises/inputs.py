@@ -1,0 +1,21 @@
+"""Seeded inputs, from which the cases of the exercises are made."""
+
+import torch
+
+
+def draw(seed, *shapes):
+    """Seeded normal tensors of these shapes."""
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(shape, generator=generator) for shape in shapes)
+
+
+def seeded(seed, make, *sizes, **options):
+    """A module with seeded parameters."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make(*sizes, **options)
+
+
+def real_positions(valid_lens, num_positions):
+    """True at the words, False at the padding: (B,) -> (B, num_positions)."""
+    return torch.arange(num_positions) < valid_lens.unsqueeze(-1)
