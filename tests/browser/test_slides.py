@@ -1,34 +1,23 @@
 """The lectures: what the slides show, and that every slide fits, without a network.
 
-The browser is the system's Chromium; where it or Playwright is missing, or where the
-packages that the pages load can't be fetched, those tests are skipped and say so.
+Where the packages that the pages load can't be fetched, the tests in a browser are
+skipped and say so.
 """
 
-import functools
 import hashlib
-import http.server
 import io
 import re
-import shutil
 import tarfile
-import threading
 
-import mirror
 import nbformat
 import pytest
+from helpers_repo import NUMBERED, PATIENCE, ROOT, read, script, serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from test_shipped import script
 
-build = script(mirror.ROOT / "notebooks" / "slides" / "build.py")
+build = script(ROOT / "notebooks" / "slides" / "build.py")
 LECTURES = [
-    path
-    for path in sorted(build.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    if build.prepared(nbformat.read(path, as_version=4)).cells
+    path for path in NUMBERED if build.prepared(nbformat.read(path, as_version=4)).cells
 ]
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    None,
-)
 KINDS = {"slide", "subslide", "fragment", "-", "notes", "skip"}
 
 SMALLEST_TYPE = 16  # pixels of 720
@@ -91,9 +80,17 @@ def shown(*cells):
     return [(build.slide_type(c), c.source) for c in prepared.cells]
 
 
-def test_a_cell_without_a_slide_type_is_not_shown():
-    assert shown(cell("new"), cell("old", "skip"), cell("a", "slide")) == [
-        ("slide", "a")
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("[next](02_additive_scoring.ipynb)", "[next](02_additive_scoring.html)"),
+        ("See [the words](GLOSSARY.md).", "See the words."),  # no slides lead there
+        ("## Learned\n\n## Exercises\n\n1. Do.", "## Learned"),
+    ],
+)
+def test_what_a_cell_shows(source, expected):
+    assert shown(cell("new"), cell("old", "skip"), cell(source, "slide")) == [
+        ("slide", expected)
     ]
 
 
@@ -113,19 +110,6 @@ def test_each_heading_and_each_second_table_begins_a_slide():
     text = f"Before\n\n## One\n\n{table}\n\nThen:\n\n{table}\n\n### Two\n\nEnd"
     kinds = [kind for kind, _ in shown(cell(text, "-"))]
     assert kinds == ["-", "slide", "subslide", "subslide"]
-
-
-def test_exercises_are_left_out_and_links_lead_to_slides():
-    text = "## Learned\n\n[next](02_additive_scoring.ipynb)\n\n## Exercises\n\n1. Do."
-    assert shown(cell(text, "slide")) == [
-        ("slide", "## Learned\n\n[next](02_additive_scoring.html)")
-    ]
-
-
-def test_links_to_other_documents_become_text():
-    assert shown(cell("See [the words](GLOSSARY.md).", "slide")) == [
-        ("slide", "See the words.")
-    ]
 
 
 def test_a_figure_is_shown_and_its_code_is_a_note():
@@ -151,12 +135,6 @@ def test_code_without_room_beside_its_output_becomes_a_note():
         assert cells[0].metadata.shown["text"].count("a line") == lines
 
 
-def test_a_bar_of_progress_is_not_shown():
-    data = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "0%|  |"}
-    bar = new_output("display_data", data)
-    assert build.printed(cell("fit()", "slide", [bar])) == ""
-
-
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_the_slide_types_are_known_and_the_title_comes_first(path):
     notebook = nbformat.read(path, as_version=4)
@@ -180,17 +158,9 @@ def registry(tmp_path, monkeypatch):
     packages = {"small/-/small-1.tgz": (sha256, {"dist/small.js"})}
     monkeypatch.setattr(build, "FETCHED", packages)
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            server.asked.append(self.path)
-
-    handler = functools.partial(Handler, directory=tmp_path / "registry")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.asked, server.packages = [], packages
-    server.url = f"http://127.0.0.1:{server.server_port}/"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
+    with serve(tmp_path / "registry") as server:
+        server.packages = packages
+        yield server
 
 
 def test_packages_are_fetched_once(registry, tmp_path):
@@ -215,10 +185,9 @@ def test_without_a_network_the_message_says_what_to_do(registry, tmp_path):
         build.fetch(tmp_path / "out", tmp_path / "cache", registry.url)
 
 
-# --- the instructor's page and the glossary ----------------------------------------
+# --- the instructor's page --------------------------------------------------------
 
-TEACHING = (build.NOTEBOOKS / "INSTRUCTOR.md").read_text(encoding="utf-8")
-GLOSSARY = (build.NOTEBOOKS / "GLOSSARY.md").read_text(encoding="utf-8")
+TEACHING = read("notebooks/INSTRUCTOR.md")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
 
 
@@ -267,14 +236,6 @@ def test_the_quiz_has_answers_that_are_folded():
         assert len(answer.split("</details>")[0].split()) >= 20, answer
 
 
-def test_the_glossary_has_twelve_words_in_two_languages():
-    rows = [row.split("|") for row in GLOSSARY.splitlines() if row.startswith("|")][2:]
-    assert len(rows) == 12
-    for _, english, chinese, meaning, translated, *_ in rows:
-        assert re.search("[a-z]", english + meaning)
-        assert re.search("[\u4e00-\u9fff]", chinese) and len(translated) > 10
-
-
 def test_every_chapter_of_the_instructor_s_page_can_be_reached():
     anchors = re.findall(r"\]\(#([\w-]+)\)", TEACHING)
     headings = re.findall(r"^## (.+)$", TEACHING, re.M)
@@ -286,7 +247,7 @@ def test_every_chapter_of_the_instructor_s_page_can_be_reached():
 
 
 @pytest.fixture(scope="module")
-def slides(tmp_path_factory):
+def slides(tmp_path_factory, browser):
     """A folder with all that the pages load; `opened` writes a page when it is used."""
     out = tmp_path_factory.mktemp("slides")
     try:
@@ -296,18 +257,6 @@ def slides(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright")
-    if not CHROMIUM:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def tab(browser):
     """A tab without a network; .trouble lists what it asked in vain, and errors."""
@@ -315,6 +264,7 @@ def tab(browser):
         viewport={"width": 1280, "height": 720}, offline=True, reduced_motion="reduce"
     )
     tab = context.new_page()
+    tab.set_default_timeout(1000 * PATIENCE)
     tab.trouble, tab.asked = [], []
     tab.on("pageerror", lambda error: tab.trouble.append(str(error)))
     tab.on("requestfailed", lambda request: tab.trouble.append(request.url))
@@ -404,7 +354,7 @@ def test_the_presenter_reads_the_notes(slides, tab):
     with tab.context.expect_page() as popup:
         tab.keyboard.press("s")
     notes = popup.value.locator(".speaker-controls-notes .value")
-    notes.filter(has_text=noted.split(".")[0].strip()).wait_for(timeout=20_000)
+    notes.filter(has_text=noted.split(".")[0].strip()).wait_for()
     assert notes.locator("svg").count()  # formulas, once each
     assert not notes.locator("math").count()
 
