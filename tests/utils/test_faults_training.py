@@ -327,7 +327,7 @@ class Kernel:
         sent = self.client.execute(code)
         texts, error, done = [], None, False
         while not done:
-            message = self.client.get_iopub_msg(timeout=60)
+            message = self.client.get_iopub_msg(timeout=3600)
             if message["parent_header"].get("msg_id") != sent:
                 continue
             kind, content = message["msg_type"], message["content"]
@@ -341,7 +341,7 @@ class Kernel:
             elif kind == "error":
                 error = f"{content['ename']} {content['evalue']}".strip()
             done = kind == "status" and content["execution_state"] == "idle"
-        self.client.get_shell_msg(timeout=60)
+        self.client.get_shell_msg(timeout=3600)
         return "".join(texts), error
 
 
