@@ -54,7 +54,7 @@ mirror: .venv/.installed
 
 notebooks: .venv/.installed
 	env -u MPLBACKEND $(PY) -m nbconvert --to notebook --execute --inplace \
-	    --ExecutePreprocessor.timeout=-1 \
+	    --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.startup_timeout=3600 \
 	    --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
 
 corpus: .venv/.installed

@@ -348,7 +348,9 @@ class Kernel:
 @pytest.fixture
 def kernel():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    manager, client = start_new_kernel(kernel_name="python3", env=environment)
+    manager, client = start_new_kernel(
+        startup_timeout=3600, kernel_name="python3", env=environment
+    )
     yield Kernel(manager, client)
     client.stop_channels()
     manager.shutdown_kernel(now=True)
