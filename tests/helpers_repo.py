@@ -1,7 +1,5 @@
 """What tests of the repository itself share: its files, a browser, a running server."""
 
-import functools
-import http.server
 import importlib.util
 import os
 import re
@@ -9,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -98,23 +95,6 @@ def answer(address):
             return found.status, None
     except urllib.error.HTTPError as error:
         return error.code, error.headers["Location"]
-
-
-@contextmanager
-def serve(folder):
-    """An HTTP server of a folder's files; .url, and .asked: the requested paths."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            server.asked.append(self.path)
-
-    handler = functools.partial(Handler, directory=folder)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.asked, server.url = [], f"http://127.0.0.1:{server.server_port}/"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 @contextmanager

@@ -4,14 +4,11 @@ Where the packages that the pages load can't be fetched, the tests in a browser 
 skipped and say so.
 """
 
-import hashlib
-import io
 import re
-import tarfile
 
 import nbformat
 import pytest
-from helpers_repo import NUMBERED, PATIENCE, ROOT, read, script, serve
+from helpers_repo import NUMBERED, PATIENCE, ROOT, read, script
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 build = script(ROOT / "notebooks" / "slides" / "build.py")
@@ -113,38 +110,6 @@ def test_the_slide_types_are_known_and_the_title_comes_first(path):
     notebook = nbformat.read(path, as_version=4)
     assert {build.slide_type(c) for c in notebook.cells} <= KINDS
     assert build.slide_type(notebook.cells[0]) == "slide"
-
-
-# --- what the pages load ---------------------------------------------------------
-
-
-@pytest.fixture
-def registry(tmp_path, monkeypatch):
-    """A registry on this machine, with one small package; .asked are its requests."""
-    folder = tmp_path / "registry" / "small" / "-"
-    folder.mkdir(parents=True)
-    with tarfile.open(folder / "small-1.tgz", "w:gz") as files:
-        info = tarfile.TarInfo("package/dist/small.js")
-        info.size = 2
-        files.addfile(info, io.BytesIO(b"42"))
-    sha256 = hashlib.sha256((folder / "small-1.tgz").read_bytes()).hexdigest()
-    packages = {"small/-/small-1.tgz": (sha256, {"dist/small.js"})}
-    monkeypatch.setattr(build, "FETCHED", packages)
-
-    with serve(tmp_path / "registry") as server:
-        server.packages = packages
-        yield server
-
-
-def test_packages_are_fetched_once_and_compared(registry, tmp_path):
-    for out in (tmp_path / "one", tmp_path / "one", tmp_path / "two"):
-        build.fetch(out, tmp_path / "cache", registry.url)
-        assert (out / "small" / "dist" / "small.js").read_text() == "42"
-    assert registry.asked == ["/small/-/small-1.tgz"]
-    registry.packages["small/-/small-1.tgz"] = ("0" * 64, {"dist/small.js"})
-    with pytest.raises(ValueError, match="does not match the known hash"):
-        build.fetch(tmp_path / "three", tmp_path / "other", registry.url)
-    assert not (tmp_path / "three").exists()
 
 
 # --- the instructor's page --------------------------------------------------------

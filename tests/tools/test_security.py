@@ -1,14 +1,11 @@
 """What is read is data, never code; what is started listens to this machine alone.
 
-ruff's rules (S and TID251 in pyproject.toml) find what would run text. Here are
-files made to hurt, which take care to look right; tests/utils/test_faults_files.py has
-many more.
+ruff's rules (S and TID251 in pyproject.toml) find what would run text. Here is a file
+that takes care to look right; tests/utils/test_faults_files.py has many that don't.
 """
 
-import gzip
 import json
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -18,8 +15,6 @@ import torch
 from helpers_repo import ROOT, answer, lab_arguments, server
 from safetensors import safe_open
 from safetensors.torch import save_file
-
-from utils import corpora
 
 SHIPPED = ROOT / "data" / "models" / "village-en-fr.safetensors"
 LOAD = """
@@ -53,30 +48,6 @@ def test_a_small_file_does_not_build_a_large_model(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert "don't fit together" in done.stdout, done.stderr[-500:]
     assert int(done.stdout.split()[-1]) < 200  # MB
-
-
-class Payload:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-@pytest.mark.parametrize("name", ["a.tsv", "b.tsv.gz"])
-def test_a_pickle_posing_as_sentences_is_refused(tmp_path, name):
-    ran = tmp_path / "ran"
-    content = pickle.dumps(Payload(ran))
-    pickle.loads(content)
-    assert ran.exists()  # so it would work
-    ran.unlink()
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    with pytest.raises(ValueError, match="not UTF-8"):
-        corpora.load_tsv(path)
-    assert not ran.exists()
 
 
 @pytest.mark.slow
