@@ -17,13 +17,14 @@ from PIL import Image
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 NOTEBOOKS = ("00_start_here", "02_additive_scoring", "06_heatmaps")
-ALL_NUMBERED = """() => {
+ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
+ALL_RUN = """(error) => {
     const all = document.querySelectorAll(".jp-CodeCell .jp-InputPrompt");
     // A folded cell has a second prompt, which stays empty.
     const prompts = [...all].filter(p => !p.closest(".jp-Placeholder"));
-    return prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
+    return document.querySelector(error) ||
+        prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
 }"""
-ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
 DIGEST = """async (img) => {
     const bytes = await (await fetch(img.src)).arrayBuffer();
     const hash = await crypto.subtle.digest("SHA-256", bytes);
@@ -79,8 +80,8 @@ def run_all(page):
 
 
 def wait_until_run(page):
-    """Wait for a number beside every code cell, then look for errors."""
-    page.wait_for_function(ALL_NUMBERED)
+    """Wait for a number beside every code cell, or for an error."""
+    page.wait_for_function(ALL_RUN, arg=ERROR)
     assert page.locator(ERROR).all_text_contents() == []
 
 
