@@ -1,4 +1,4 @@
-"""Keep the cells that show code of utils/ equal to that code.
+"""Keep the cells that show code of utils/ equal to that code; know what is taught.
 
 A mirrored cell's first line is `# mirror: utils.attention.AdditiveAttention`; the rest
 is the source of that class or function, to the letter.
@@ -19,6 +19,43 @@ from IPython.core.inputtransformer2 import TransformerManager
 ROOT = Path(__file__).resolve().parent.parent
 MARKER = "# mirror: "
 ALMOST_MARKER = re.compile(r"^\s*#+\s*mirror\b.*", re.IGNORECASE | re.MULTILINE)
+
+# The public classes and functions of these modules, but for guards of arguments, ...
+WHOLE_MODULES = ("attention", "seq2seq", "variants", "lengths", "transformer")
+GUARDS = ("check_", "require_")
+# ... without these, which only connect the parts, ...
+PLUMBING = {
+    "variants": "FixedTranslatorDecoder decoder_sizes fed_size known_layers positions",
+    "transformer": "head_size",
+}
+# ... and with these of other modules.
+TAUGHT = {
+    "text": "Vocab",
+    "data": "Batch BatchLoader",
+    "training": "masked_cross_entropy train_step running_mean",
+    "by_hand": "gru_step gru_slopes gru_step_backward "
+    "attention_steps attend_backward attention_steps_backward",
+    "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",
+    "rnnsearch": "FirstState GatedUnit DeepOutput RNNsearchDecoder initialise",
+    "tasks": "last_fact attention_on_gold whole_sentences forward_share",
+    "metrics": "links_from_weights alignment_error_rate",
+}
+
+
+def full_names(table):
+    return {
+        f"utils.{module}.{name}" for module in table for name in table[module].split()
+    }
+
+
+def taught(objects):
+    """The names of what is taught, by the tables above and what utils has."""
+    found = full_names(TAUGHT) & set(objects)
+    for full_name in set(objects) - full_names(PLUMBING):
+        _, module, name = full_name.split(".")
+        if module in WHOLE_MODULES and not name.startswith(GUARDS):
+            found.add(full_name)
+    return found
 
 
 def notebook_paths(root=ROOT):
@@ -90,20 +127,24 @@ def problems(root=ROOT):
     for place, source in code_cells(root):
         name, rest = split_marker(source)
         if name is None:
-            found += [f"{place} {text}" for text in unmarked(rest, objects)]
+            found += [f"{place} {text}" for text in unmarked(rest, taught(objects))]
         elif name not in objects:
             found.append(f"{place}: {name!r} is no public class or function of utils")
         elif rest != objects[name]:
             found.append(f"{place}: differs from {name}; `make mirror` writes it anew")
         if ALMOST_MARKER.search(rest):
             found.append(f"{place}: a marker is the first line, and `{MARKER}<name>`")
-    for name, places in mirrored(root).items():
+    shown = mirrored(root)
+    for name, places in shown.items():
         if len(places) > 1:
             found.append(f"{name} is shown {len(places)} times: {'; '.join(places)}")
+    found += [
+        f"{name} is taught, but not shown" for name in taught(objects) - set(shown)
+    ]
     return found
 
 
-def unmarked(source, objects):
+def unmarked(source, taught_names):
     """What is wrong with the definitions in a cell that has no marker."""
     try:
         names = definitions(as_python(source))
@@ -112,7 +153,7 @@ def unmarked(source, objects):
     return [
         f"defines {full.rpartition('.')[2]} without the marker `{MARKER}{full}`; "
         "a toy version has another name"
-        for full in objects
+        for full in taught_names
         if full.rpartition(".")[2] in names
     ]
 

@@ -153,12 +153,16 @@ class LocationAttention(Attention):
         return self.W_q(queries)[..., : projected_keys.shape[1]]
 
 
+WHOLE_NUMBERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
 def check_lengths(valid_lens, num_positions):
     """TypeError or ValueError, in words, unless these can be lengths."""
-    if not torch.is_tensor(valid_lens) or valid_lens.is_floating_point():
+    if not torch.is_tensor(valid_lens) or valid_lens.dtype not in WHOLE_NUMBERS:
+        found = getattr(valid_lens, "dtype", type(valid_lens).__name__)
+        mask = "; of a mask, mask.sum(-1) gives them" if found is torch.bool else ""
         raise TypeError(
-            "valid_lens must be a tensor of whole numbers, "
-            f"got {getattr(valid_lens, 'dtype', type(valid_lens).__name__)}"
+            f"valid_lens must be a tensor of whole numbers, lengths, got {found}{mask}"
         )
     if valid_lens.numel() == 0:
         return

@@ -1,5 +1,9 @@
 """The same training loss, faster: the backward pass through time written by hand.
 
+An option, named where it is used: `Trainer(…, loss_function=by_hand.loss)`. It computes
+the models that notebooks 04, 05 and 10 train, as they are in `utils`, and refuses any
+other; on the first batch of a model it compares itself with the model's own way.
+
 PyTorch records every operation of every step and later runs each one's gradient. Here
 the loop keeps what its own gradient needs and no more. What doesn't depend on the step
 before is done for all steps at once: the words' part of the gates, and the gradients of
@@ -11,6 +15,8 @@ target words of a batch. Time is the first axis here, so that each step is one b
 memory.
 """
 
+import weakref
+
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
@@ -18,6 +24,7 @@ from torch.nn import functional as F
 
 from utils.attention import AdditiveAttention, length_mask
 from utils.seq2seq import (
+    Bridge,
     EncoderDecoder,
     Seq2SeqAttentionDecoder,
     Seq2SeqDecoder,
@@ -26,7 +33,33 @@ from utils.seq2seq import (
     check_target,
 )
 from utils.text import PAD_ID
-from utils.translator import DropoutEmbedding, FixedTranslatorDecoder, TranslatorDecoder
+from utils.training import batch_loss
+from utils.variants import (
+    DropoutEmbedding,
+    FixedTranslatorDecoder,
+    Readout,
+    TranslatorDecoder,
+)
+
+ATTENDING = (Seq2SeqAttentionDecoder, TranslatorDecoder)
+FIXED = (Seq2SeqDecoder, FixedTranslatorDecoder)
+WITH_READOUT = (TranslatorDecoder, FixedTranslatorDecoder)
+# The parts that are computed here: exactly these classes, and nn's own.
+PARTS = {
+    *ATTENDING,
+    *FIXED,
+    EncoderDecoder,
+    Seq2SeqEncoder,
+    AdditiveAttention,
+    Bridge,
+    DropoutEmbedding,
+    Readout,
+    nn.Embedding,
+    nn.GRU,
+    nn.Linear,
+    nn.Dropout,
+}
+_compared = weakref.WeakSet()  # the models whose first batch agreed
 
 
 def gru_step(gates, from_state, s, new_s):
@@ -104,8 +137,8 @@ class GRUSteps(torch.autograd.Function):
 
 
 class AttentionSteps(torch.autograd.Function):
-    """The attention decoder over all steps: states (P, H), contexts (P, D) and weights
-    (P, S), a row for each of the P words to write: step 0 of all sentences, step 1 ...
+    """The attention decoder over all steps: states (P, H) and contexts (P, D), a row
+    for each of the P words to write: step 0 of all sentences, step 1 ...
 
     gates (P, 3H): the words' part; s (B, H); keys (B, S, H), projected; values
     (B, S, D); mask (B, S): 0 or -inf; W_c (3H, D): the context's part of the gates;
@@ -118,13 +151,12 @@ class AttentionSteps(torch.autograd.Function):
         done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts)
         ctx.save_for_backward(*done, keys, values, W_c, W_s, v)
         ctx.counts = counts
-        *_, states, contexts, weights = done
-        ctx.mark_non_differentiable(weights)
-        return states, contexts, weights
+        *_, states, contexts, _ = done
+        return states, contexts
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, d_states, d_contexts, _):
+    def backward(ctx, d_states, d_contexts):
         saved, counts = ctx.saved_tensors, ctx.counts
         d = attention_steps_backward(d_states, d_contexts, saved, counts)
         d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_b_s, d_v = d
@@ -205,36 +237,74 @@ def by_step(rows, counts, B):
     return steps
 
 
-ATTENDING = (Seq2SeqAttentionDecoder, TranslatorDecoder)
-FIXED = (Seq2SeqDecoder, FixedTranslatorDecoder)
-WITH_READOUT = (TranslatorDecoder, FixedTranslatorDecoder)
+def require_known(model):
+    """ValueError, in words, unless `loss` computes what this model computes."""
+    parts = [model, *model.modules()]
+    strange = [type(part).__name__ for part in parts if type(part) not in PARTS]
+    if not strange:
+        layers = model.encoder.rnn.num_layers, model.decoder.rnn.num_layers
+        if layers != (1, 1):
+            strange.append(f"GRU of {max(layers)} layers")
+        attention = getattr(model.decoder, "attention", None)
+        if model.training and attention is not None and attention.dropout.p:
+            strange.append("attention with dropout")
+    if strange:
+        raise ValueError(
+            f"the gradient by hand doesn't compute this model: it has a {strange[0]}. "
+            "Train it with utils.training.batch_loss, the model's own forward"
+        )
 
 
-def knows(model):
-    """Whether `loss` computes what this model computes, all of it."""
-    if type(model) is not EncoderDecoder or type(model.encoder) is not Seq2SeqEncoder:
-        return False
-    encoder, decoder = model.encoder, model.decoder
-    attends = type(decoder) in ATTENDING and (
-        type(decoder.attention) is AdditiveAttention
-        and (decoder.attention.dropout.p == 0 or not decoder.training)
-    )
-    embeddings = {type(encoder.embedding), type(decoder.embedding)}
-    return (
-        (attends or type(decoder) in FIXED)
-        and embeddings <= {nn.Embedding, DropoutEmbedding}
-        and encoder.rnn.num_layers == decoder.rnn.num_layers == 1
-    )
+@torch.enable_grad()
+def compare(model, batch, label_smoothing=0.0):
+    """RuntimeError, in words, unless this loss and its gradients are the model's own.
+
+    Compared without dropout, which draws other numbers here.
+    """
+    training, rng_state = model.training, torch.get_rng_state()
+    model.eval()
+    parameters = dict(model.named_parameters())
+    found = []
+    for function in (own_loss, batch_loss):
+        value = function(model, batch, label_smoothing)
+        grads = torch.autograd.grad(value, parameters.values(), allow_unused=True)
+        grads = dict(zip(parameters, grads, strict=True))
+        found.append({"loss": value.detach(), **grads})
+    model.train(training)
+    torch.set_rng_state(rng_state)
+    for name, ours in found[0].items():
+        theirs = found[1][name]
+        if ours is None or theirs is None:
+            same = ours is theirs
+        else:
+            largest = max(theirs.abs().max().item(), 1e-6)
+            same = (ours - theirs).abs().max().item() <= 1e-3 * largest
+        if not same:
+            what = "the loss" if name == "loss" else f"the gradient of {name}"
+            raise RuntimeError(
+                f"{what} by hand differs from that of the model's own forward: this "
+                "model isn't the one that by_hand computes. Train it with "
+                "utils.training.batch_loss"
+            )
 
 
 def loss(model, batch, label_smoothing=0.0):
-    """The mean cross-entropy of a Batch's real target words, in nats a token.
+    """`utils.training.batch_loss`, and the same gradients, by a shorter way.
 
     Padding costs next to nothing: a sentence takes part in as many steps as it has
-    words, and only real words reach the output layer. Raises ValueError if there is
-    none, or on a bad id or length.
-    label_smoothing: see Szegedy et al. (2016), section 7.
+    words. Raises ValueError on a model that isn't computed here, a batch without a real
+    word, a bad id or length; RuntimeError if a model's first batch shows another loss
+    or gradient than the model's own way.
     """
+    if model not in _compared:
+        require_known(model)
+        compare(model, batch, label_smoothing)
+        _compared.add(model)
+    return own_loss(model, batch, label_smoothing)
+
+
+def own_loss(model, batch, label_smoothing=0.0):
+    """`loss` without the comparison."""
     encoder, decoder = model.encoder, model.decoder
     check_source(batch.source, batch.source_lens, encoder.embedding.num_embeddings)
     check_target(batch.target_in, decoder.embedding.num_embeddings)
@@ -248,8 +318,6 @@ def loss(model, batch, label_smoothing=0.0):
     batch, lens = type(batch)(*(field[order] for field in batch)), lens[order]
     has_word = steps[:, None] < lens  # (T, B)
     outputs = decoder_outputs(model, batch, has_word)  # (P, ...)
-    if isinstance(decoder, ATTENDING):
-        decoder._attention_weights = decoder._attention_weights[order.argsort()]
     targets, dense = batch.target_out.T[has_word], decoder.dense
     real = targets != PAD_ID
     if not real.all():  # padding between words
@@ -314,7 +382,7 @@ def attention_states(decoder, words, state, has_word):
     W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
     mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
     mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
-    states, contexts, weights = AttentionSteps.apply(
+    return AttentionSteps.apply(
         F.linear(words, W_x, rnn.bias_ih_l0),
         s,
         state.projected_keys,
@@ -326,8 +394,6 @@ def attention_states(decoder, words, state, has_word):
         attention.w_v.weight[0],
         counts,
     )
-    decoder._attention_weights = by_step(weights, counts, B).transpose(0, 1)
-    return states, contexts
 
 
 def encoder_states(encoder, X, valid_lens):

@@ -13,11 +13,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch.overrides import TorchFunctionMode
 
-from utils.seq2seq import EncoderDecoder, build_model
+from utils.models import build_model
+from utils.seq2seq import EncoderDecoder
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
-from utils.translator import DECODERS as TRANSLATORS
-from utils.translator import build_translator
 
 FORMAT = "learning-to-align checkpoint 1"
 
@@ -34,15 +33,17 @@ class Checkpoint(NamedTuple):
 
 
 def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None):
-    """Store a model with a `config`, its vocabularies and, on request, its training.
+    """Store a model of the catalogue, its vocabularies and, on request, its training.
 
     A safetensors file, which holds numbers and never code. It is written beside `path`
     and then moved there, so `path` is at every moment whole: the old file or the new.
     (A process killed meanwhile leaves a file beside it that ends in .part: remove it.)
-    Raises OSError, naming the bytes it needs, if it can't be written.
+    Raises OSError, naming the bytes it needs, if it can't be written; ValueError for a
+    model that would come back as another one, or not at all.
     notes: plain values to store along, such as scores and settings.
     """
     path = Path(path)
+    require_saveable(model, (src_vocab, tgt_vocab))
     tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
     training = None
     if trainer is not None:
@@ -80,12 +81,42 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
                 os.unlink(partial)
 
 
+def optimizer_state(saved, model):
+    """Adam's numbers for each parameter, by its place; ValueError if they don't fit."""
+    state = {}
+    for i, (name, parameter) in enumerate(model.named_parameters()):
+        shapes = {"step": (), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+        entry = {key: saved.pop(f"optimizer.{i}.{key}", None) for key in shapes}
+        if all(value is None for value in entry.values()):
+            continue  # a parameter that has had no gradient
+        for key, shape in shapes.items():
+            if entry[key] is None or entry[key].shape != shape:
+                found = None if entry[key] is None else tuple(entry[key].shape)
+                raise ValueError(
+                    f"the optimizer's {key} of {name} should have the shape "
+                    f"{tuple(shape)}, and has {found}"
+                )
+            if entry[key].dtype != torch.float32 or not entry[key].isfinite().all():
+                raise ValueError(f"the optimizer's {key} of {name} isn't of numbers")
+        state[i] = {key: value.clone() for key, value in entry.items()}
+    return state
+
+
+def require_parameters(model, saved, what):
+    """ValueError, in words, unless saved has the model's parameters, shape by shape."""
+    own = {name: tuple(p.shape) for name, p in model.named_parameters()}
+    held = {name: tuple(value.shape) for name, value in saved.items()}
+    for name in sorted(own.keys() | held.keys()):
+        if own.get(name) != held.get(name):
+            raise ValueError(
+                f"{what} holds {name} of shape {held.get(name)}, where this model has "
+                f"{own.get(name)}"
+            )
+
+
 def load_parameters(model, saved):
     """Copy tensors by name into a model; one that two modules share is saved once."""
-    own = dict(model.named_parameters())
-    if own.keys() != saved.keys():
-        different = sorted(own.keys() ^ saved.keys())
-        raise ValueError(f"parameters only on one side: {', '.join(different)}")
+    require_parameters(model, saved, "the file")
     model.load_state_dict(saved, strict=False)
 
 
@@ -118,18 +149,71 @@ class ShapesOnly(TorchFunctionMode):
             return function(*args, **(kwargs or {}))
 
 
-def check_config(build, config, saved, vocabs):
+def build_shapes(config):
+    """The model that `build_model` makes of config, without memory for its numbers."""
+    config = {**config, "published_init": False} if "variant" in config else config
+    with ShapesOnly():
+        return build_model(**config)
+
+
+def require_saveable(model, vocabs=None):
+    """ValueError, in words, unless a file would give back this very model.
+
+    That is so if `model.config` builds it: the same classes, settings and shapes. With
+    vocabs, they must have the sizes that the model was built for.
+    """
+    config = getattr(model, "config", None)
+    if config is None:
+        raise ValueError(
+            "this model can't be saved: it has no config. Build it by "
+            "utils.models.build_model, with an entry in KINDS for a kind of your own"
+        )
+    if vocabs:
+        require_vocabs(config, vocabs)
+    built = describe(build_shapes(config))
+    found = describe(model)
+    for name in [*built, *found]:
+        if built.get(name) != found.get(name):
+            raise ValueError(
+                f"this model can't be saved: its {name} is {found.get(name)}, and what "
+                f"its config builds has {built.get(name)}. Make it a kind of its own, "
+                "an entry in utils.models.KINDS"
+            )
+
+
+def describe(model):
+    """What a config must give back: each part's class and values, each shape."""
+    found = {name: tuple(p.shape) for name, p in model.named_parameters()}
+    for path, module in model.named_modules():
+        where = f"{path or 'model'}"
+        found[f"{where}, its class,"] = type(module).__qualname__
+        for name, value in vars(module).items():
+            plain = isinstance(value, (bool, int, float, str)) or callable(value)
+            hidden = name.startswith("_") or name in ("training", "config")
+            if plain and not hidden and not isinstance(value, torch.Tensor):
+                found[f"{where}.{name}"] = value
+    return found
+
+
+def require_vocabs(config, vocabs):
+    """ValueError, in words, unless the vocabularies have the sizes in the config."""
+    sizes = [config["src_vocab_size"], config["tgt_vocab_size"]]
+    if sizes != [len(vocab) for vocab in vocabs]:
+        raise ValueError(
+            f"the model was built for vocabularies of {sizes[0]} and {sizes[1]} words, "
+            f"these have {len(vocabs[0])} and {len(vocabs[1])}"
+        )
+
+
+def check_config(config, saved, vocabs):
     """ValueError unless the settings fit the parameters and the vocabularies.
 
     Asked before the model is built: settings that lie get no memory.
     """
-    sizes = [config["src_vocab_size"], config["tgt_vocab_size"]]
-    if sizes != [len(vocab) for vocab in vocabs]:
-        raise ValueError(f"the settings name other sizes of vocabularies: {sizes}")
+    require_vocabs(config, vocabs)
     if (config.get("num_layers") or 1) > len(saved):
         raise ValueError(f"{config['num_layers']} layers in {len(saved)} parameters")
-    with ShapesOnly():
-        named = {name: p.shape for name, p in build(**config).named_parameters()}
+    named = {name: p.shape for name, p in build_shapes(config).named_parameters()}
     held = {name: tensor.shape for name, tensor in saved.items()}
     wrong = sorted({name for name, _ in named.items() ^ held.items()})
     if wrong:
@@ -163,14 +247,13 @@ def load_checkpoint(path):
         header = json.loads(metadata["header"])
         vocabs = [unpack_vocab(header[name]) for name in ("src_vocab", "tgt_vocab")]
         config = header["config"]
-        build = build_translator if config["kind"] in TRANSLATORS else build_model
         saved = {
             name.removeprefix("model."): value
             for name, value in tensors.items()
             if name.startswith("model.")
         }
-        check_config(build, config, saved, vocabs)
-        model = build(**config)
+        check_config(config, saved, vocabs)
+        model = build_model(**config)
         load_parameters(model, saved)
         training, notes = header["training"], header["notes"]
     except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:

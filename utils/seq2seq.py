@@ -13,11 +13,20 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from utils.attention import AdditiveAttention
 
 
-class Seq2SeqEncoder(nn.Module):
-    """Embedding and GRU: one state for each source word (2H wide if bidirectional).
+def make_gru(input_size, num_hiddens, num_layers=1, dropout=0.0, bidirectional=False):
+    """nn.GRU, batch first. Its dropout is between layers, so one layer has none."""
+    return nn.GRU(
+        input_size,
+        num_hiddens,
+        num_layers,
+        dropout=dropout if num_layers > 1 else 0.0,
+        bidirectional=bidirectional,
+        batch_first=True,
+    )
 
-    Sentences are packed, so no state has read padding.
-    """
+
+class Seq2SeqEncoder(nn.Module):
+    """Embedding and GRU: one state for each source word (2H wide if bidirectional)."""
 
     def __init__(
         self,
@@ -27,22 +36,16 @@ class Seq2SeqEncoder(nn.Module):
         num_layers=1,
         dropout=0.0,
         bidirectional=False,
+        embedding=None,
     ):
         super().__init__()
-        self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.GRU(
-            embed_size,
-            num_hiddens,
-            num_layers,
-            dropout=dropout if num_layers > 1 else 0.0,  # between layers
-            bidirectional=bidirectional,
-            batch_first=True,
-        )
+        self.embedding = embedding or nn.Embedding(vocab_size, embed_size)
+        self.rnn = make_gru(embed_size, num_hiddens, num_layers, dropout, bidirectional)
 
     def forward(self, X, valid_lens):
         """Ids X (B, S), lengths (B,) -> outputs (B, S, H), hidden_state (L, B, H)."""
         check_source(X, valid_lens, self.embedding.num_embeddings)
-        packed = pack_padded_sequence(
+        packed = pack_padded_sequence(  # so no state has read padding
             self.embedding(X), valid_lens.cpu(), batch_first=True, enforce_sorted=False
         )
         packed_outputs, hidden_state = self.rnn(packed)
@@ -70,9 +73,41 @@ class Bridge(nn.Module):
 
 
 class Decoder(nn.Module):
-    """What every decoder here is made of.
+    """What all decoders share: embed the words, go through the steps, score.
 
-    The GRU reads the context and the last word's embedding, side by side.
+    A decoder has an `embedding` and a `dense` layer, and says what its first state is
+    and what `dense` reads.
+    """
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        """What the encoder returned, and the source lengths -> the first state."""
+        raise NotImplementedError
+
+    def unroll(self, embedded, state):
+        """Words (B, T, E) -> what `dense` reads (B, T, H), and the new state."""
+        raise NotImplementedError
+
+    def forward(self, X, state, real=None):
+        """Ids X (B, T) -> scores of the next word (B, T, V), and the new state.
+
+        real (B, T), bool: score only there -> (P, V) for P places, row by row.
+        """
+        check_target(X, self.embedding.num_embeddings)
+        outputs, state = self.unroll(self.embedding(X), state)
+        return self.dense(outputs if real is None else outputs[real]), state
+
+
+class FixedState(NamedTuple):
+    """What the fixed-context decoder carries from step to step."""
+
+    context: torch.Tensor  # (B, enc_hiddens): the encoder's last state, never changed
+    hidden_state: torch.Tensor  # (L, B, H)
+
+
+class Seq2SeqDecoder(Decoder):
+    """Every word is read with one context, the encoder's last state (Cho et al., 2014).
+
+    enc_hiddens: its size, None for num_hiddens.
     """
 
     def __init__(
@@ -87,81 +122,62 @@ class Decoder(nn.Module):
         super().__init__()
         enc_hiddens = enc_hiddens or num_hiddens
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.GRU(
-            enc_hiddens + embed_size,
-            num_hiddens,
-            num_layers,
-            dropout=dropout if num_layers > 1 else 0.0,  # between layers
-            batch_first=True,
-        )
+        self.rnn = make_gru(enc_hiddens + embed_size, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.bridge = Bridge(enc_hiddens, num_hiddens)
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        """What the encoder returned, and the source lengths -> the first state."""
-        raise NotImplementedError
-
-
-class FixedState(NamedTuple):
-    """What the fixed-context decoder carries from step to step."""
-
-    context: torch.Tensor  # (B, enc_hiddens): the encoder's last state, never changed
-    hidden_state: torch.Tensor  # (L, B, H)
-
-
-class Seq2SeqDecoder(Decoder):
-    """The decoder before attention: every step sees one and the same context.
-
-    The context is the encoder's last state, given again with each word (Cho et al.,
-    2014). Ids X (B, T) -> scores of the next word (B, T, V), and the new state.
-    """
 
     def init_state(self, enc_outputs, enc_valid_lens=None):
         _, hidden_state = enc_outputs
         return FixedState(hidden_state[-1], self.bridge(hidden_state))
 
-    def forward(self, X, state):
-        check_target(X, self.embedding.num_embeddings)
-        embedded = self.embedding(X)  # (B, T, E)
-        context = state.context.unsqueeze(1).expand(-1, X.shape[1], -1)
+    def unroll(self, embedded, state):
+        context = state.context.unsqueeze(1).expand(-1, embedded.shape[1], -1)
         inputs = torch.cat((context, embedded), dim=-1)  # (B, T, enc_hiddens + E)
-        outputs, hidden_state = self.rnn(inputs, state.hidden_state)
-        return self.dense(outputs), state._replace(hidden_state=hidden_state)
+        states, hidden_state = self.rnn(inputs, state.hidden_state)
+        return states, state._replace(hidden_state=hidden_state)
 
 
 class AttentionState(NamedTuple):
-    """What the attention decoder carries from step to step."""
+    """What an attention decoder carries from step to step."""
 
     enc_outputs: torch.Tensor  # (B, S, enc_hiddens): the values
     projected_keys: torch.Tensor  # (B, S, H): U_a h_j, computed once a sentence
     hidden_state: torch.Tensor  # (L, B, H)
     enc_valid_lens: torch.Tensor  # (B,)
+    carried: torch.Tensor | None = None  # (B, ...): what else a decoder remembers
+    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
 
 
 class AttentionDecoder(Decoder):
     """The loop of every decoder that attends: one `step` for each target word.
 
-    Ids X (B, T) -> scores of the next word (B, T, V), and the new state.
-    `attention_weights`: those of the last call, (B, T, S), without gradient.
+    `attention_weights`: those of the last call, without gradient, as in the new state.
     """
 
-    def forward(self, X, state):
-        check_target(X, self.embedding.num_embeddings)
+    def init_state(self, enc_outputs, enc_valid_lens):
+        outputs, hidden_state = enc_outputs
+        keys = self.attention.project_keys(outputs)
+        return AttentionState(outputs, keys, self.bridge(hidden_state), enc_valid_lens)
+
+    def unroll(self, embedded, state):
         outputs, weights = [], []
-        for x in self.embedding(X).split(1, dim=1):  # x: (B, 1, E)
+        for x in embedded.split(1, dim=1):  # x: (B, 1, E)
             output, weight, state = self.step(x, state)
             outputs.append(output)
             weights.append(weight.detach())
-        self._attention_weights = torch.cat(weights, dim=1)
-        return self.dense(torch.cat(outputs, dim=1)), state
+        self.attention_weights = torch.cat(weights, dim=1)
+        state = state._replace(attention_weights=self.attention_weights)
+        return torch.cat(outputs, dim=1), state
+
+    def attend(self, query, state):
+        """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S)."""
+        return self.attention.attend(
+            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
+        )
 
     def step(self, x, state):
         """A word x (B, 1, E) -> output (B, 1, H), weights (B, 1, S), the new state."""
         raise NotImplementedError
-
-    @property
-    def attention_weights(self):
-        return self._attention_weights
 
 
 class Seq2SeqAttentionDecoder(AttentionDecoder):
@@ -175,34 +191,27 @@ class Seq2SeqAttentionDecoder(AttentionDecoder):
         num_layers=1,
         dropout=0.0,
         enc_hiddens=None,
+        attention=None,
     ):
-        super().__init__(
-            vocab_size, embed_size, num_hiddens, num_layers, dropout, enc_hiddens
-        )
-        self.attention = AdditiveAttention(
-            enc_hiddens or num_hiddens, num_hiddens, num_hiddens, dropout
-        )
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        return AttentionState(
-            outputs,
-            self.attention.project_keys(outputs),
-            self.bridge(hidden_state),
-            enc_valid_lens,
-        )
+        super().__init__()
+        D, H = enc_hiddens or num_hiddens, num_hiddens
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.attention = attention or AdditiveAttention(D, H, H, dropout)
+        self.rnn = make_gru(D + embed_size, H, num_layers, dropout)
+        self.dense = nn.Linear(H, vocab_size)
+        self.bridge = Bridge(D, H)
 
     def query(self, hidden_state):
-        return hidden_state[-1].unsqueeze(1)  # the top layer's: (B, 1, H)
+        return hidden_state[-1].unsqueeze(1)  # s_{i-1} of the top layer: (B, 1, H)
 
     def step(self, x, state):
-        query = self.query(state.hidden_state)  # s_{i-1}: (B, 1, H)
-        context, weights = self.attention.attend(
-            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
-        )
+        context, weights = self.attend(self.query(state.hidden_state), state)
         inputs = torch.cat((context, x), dim=-1)  # (B, 1, enc_hiddens + E)
-        output, hidden_state = self.rnn(inputs, state.hidden_state)  # s_i
-        return output, weights, state._replace(hidden_state=hidden_state)
+        s, hidden = self.rnn(inputs, state.hidden_state)  # s_i
+        return self.output(s, context, x), weights, state._replace(hidden_state=hidden)
+
+    def output(self, s, context, x):
+        return s  # s_i (B, 1, H): all that `dense` reads
 
 
 class EncoderDecoder(nn.Module):
@@ -213,52 +222,14 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
 
-    def forward(self, enc_X, dec_X, enc_valid_lens):
-        """Ids (B, S), (B, T), lengths (B,) -> scores (B, T, V), decoder state."""
+    def forward(self, enc_X, dec_X, enc_valid_lens, real=None):
+        """Ids (B, S), (B, T), lengths (B,) -> scores (B, T, V), decoder state.
+
+        real: see `Decoder.forward`.
+        """
         enc_outputs = self.encoder(enc_X, enc_valid_lens)
         state = self.decoder.init_state(enc_outputs, enc_valid_lens)
-        return self.decoder(dec_X, state)
-
-
-def build_model(
-    kind,
-    src_vocab_size,
-    tgt_vocab_size,
-    embed_size,
-    num_hiddens,
-    num_layers=1,
-    dropout=0.0,
-    bidirectional=False,
-    enc_hiddens=None,
-):
-    """A model from plain values, so that a checkpoint can store them: `model.config`.
-
-    kind: "attention" or "fixed". enc_hiddens: size of the encoder's states, both
-    directions together; None for num_hiddens. Raises ValueError on an unknown kind.
-    """
-    config = dict(locals())
-    decoders = {"attention": Seq2SeqAttentionDecoder, "fixed": Seq2SeqDecoder}
-    if kind not in decoders:
-        raise ValueError(f"kind must be one of {sorted(decoders)}, got {kind!r}")
-    enc_hiddens = enc_hiddens or num_hiddens
-    if bidirectional and enc_hiddens % 2:
-        raise ValueError(
-            f"a bidirectional encoder needs an even size, got {enc_hiddens}"
-        )
-    encoder = Seq2SeqEncoder(
-        src_vocab_size,
-        embed_size,
-        enc_hiddens // (1 + bidirectional),
-        num_layers,
-        dropout,
-        bidirectional,
-    )
-    decoder = decoders[kind](
-        tgt_vocab_size, embed_size, num_hiddens, num_layers, dropout, enc_hiddens
-    )
-    model = EncoderDecoder(encoder, decoder)
-    model.config = config
-    return model
+        return self.decoder(dec_X, state, real)
 
 
 def check_ids(ids, vocab_size, name):

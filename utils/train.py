@@ -26,10 +26,10 @@ from utils.corpora import load_multi30k, load_tsv, load_village
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
 from utils.metrics import bleu
+from utils.models import build_model
 from utils.subwords import SampledLoader, SubwordVocab, as_spelled
 from utils.text import Vocab
-from utils.training import Trainer
-from utils.translator import DECODERS, build_translator
+from utils.training import Trainer, batch_loss
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ class Settings:
 
     source_pieces, target_pieces: subwords in a vocabulary, 0 for whole words seen at
     least twice (characters, in Chinese). alpha: how sharply a way of cutting a word is
-    drawn anew each epoch, 0 for always the best.
+    drawn anew each epoch, 0 for always the best. loss: a key of LOSSES.
     """
 
     kind: str = "translator"
+    loss: str = "plain"
     source_pieces: int = 3000
     target_pieces: int = 3000
     alpha: float = 0.5
@@ -66,6 +67,8 @@ class Fitted(NamedTuple):
     best_epoch: int  # counted from 1
 
 
+TRANSLATORS = ("translator", "fixed translator")
+LOSSES = {"plain": batch_loss, "by-hand": by_hand.loss}
 LOWEST = {
     "source_pieces": 0,
     "target_pieces": 0,
@@ -131,17 +134,17 @@ class ShareOfLoss(nn.Module):
     DistributedDataParallel takes, is then that of one process on the whole batch.
     """
 
-    def __init__(self, model, label_smoothing, rank, world):
+    def __init__(self, model, loss_function, rank, world):
         super().__init__()
-        self.model, self.label_smoothing = model, label_smoothing
+        self.model, self.loss_function = model, loss_function
         self.rank, self.world = rank, world
 
     def forward(self, batch):
         if len(batch.source) < self.world:  # too few to share: all do the same
-            return by_hand.loss(self.model, batch, self.label_smoothing)
+            return self.loss_function(self.model, batch)
         own = type(batch)(*(column[self.rank :: self.world] for column in batch))
         weight = self.world * own.target_lens.sum() / batch.target_lens.sum()
-        return weight * by_hand.loss(self.model, own, self.label_smoothing)
+        return weight * self.loss_function(self.model, own)
 
 
 def join_processes():
@@ -160,6 +163,9 @@ class OnDevice:
 
     def __init__(self, loader, device):
         self.loader, self.device = loader, device
+
+    def __getattr__(self, name):  # what else is asked of it, the loader answers
+        return getattr(self.loader, name)
 
     def __len__(self):
         return len(self.loader)
@@ -189,14 +195,11 @@ def fit(corpus, settings, out=None, resume=False, patience=None, progress=True):
     else:
         vocabs = make_vocabs(corpus, settings)
     torch.manual_seed(settings.seed)
-    model = build_translator(
-        settings.kind,
-        *map(len, vocabs),
-        settings.embed_size,
-        settings.num_hiddens,
-        settings.enc_hiddens,
-        settings.dropout,
-    ).to(device)
+    sizes = settings.embed_size, settings.num_hiddens, settings.enc_hiddens
+    model = build_model(settings.kind, *map(len, vocabs), *sizes, settings.dropout)
+    model.to(device)
+    smoothing = settings.label_smoothing
+    loss_function = partial(LOSSES[settings.loss], label_smoothing=smoothing)
     trainer = Trainer(
         model,
         OnDevice(make_loader(corpus["train"], vocabs, settings), device),
@@ -204,10 +207,10 @@ def fit(corpus, settings, out=None, resume=False, patience=None, progress=True):
         OnDevice(BatchLoader(corpus["valid"], *vocabs, 128, shuffle=False), device),
         lr=settings.lr,
         averaging=settings.averaging,
-        loss_function=partial(by_hand.loss, label_smoothing=settings.label_smoothing),
+        loss_function=loss_function,
     )
     if world > 1:
-        share = ShareOfLoss(model, settings.label_smoothing, rank, world)
+        share = ShareOfLoss(model, loss_function, rank, world)
         together = DistributedDataParallel(share)
         trainer.loss_function = lambda _, batch: together(batch)
     notes = {"settings": asdict(settings), "corpus": repr(corpus)}
@@ -312,7 +315,9 @@ def parse(arguments):
     for name, value in asdict(Settings()).items():
         options = {"type": type(value), "default": value, "help": f"default {value}"}
         if name == "kind":
-            options["choices"] = sorted(DECODERS)
+            options["choices"] = TRANSLATORS
+        if name == "loss":
+            options["choices"] = sorted(LOSSES)
         parser.add_argument(f"--{name.replace('_', '-')}", **options)
     return parser.parse_args(arguments)
 

@@ -5,6 +5,7 @@ V words in the target vocabulary. Losses are in nats a token.
 """
 
 import contextlib
+import hashlib
 import math
 import signal
 import threading
@@ -16,39 +17,50 @@ from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
-from utils import by_hand
-from utils.checkpoint import load_checkpoint, load_parameters
+from utils.checkpoint import (
+    load_checkpoint,
+    load_parameters,
+    optimizer_state,
+    require_parameters,
+    require_saveable,
+)
 from utils.text import PAD_ID
 
-FORMAT = "learning-to-align checkpoint 1"
 
-
-def masked_cross_entropy(scores, targets):
+def masked_cross_entropy(scores, targets, label_smoothing=0.0):
     """Mean cross-entropy over the real target words; padding isn't counted.
 
-    scores (B, T, V), targets (B, T) word ids -> one number, in nats a token.
-    Raises ValueError when shapes don't fit or nothing is real.
+    scores (..., V), targets (...) word ids -> one number, in nats a token.
+    label_smoothing: the share of each target that goes to all words alike (Szegedy et
+    al., 2016, section 7). Raises ValueError when shapes don't fit or nothing is real.
     """
-    if scores.dim() != 3 or scores.shape[:2] != targets.shape:
+    if scores.dim() < 2 or scores.shape[:-1] != targets.shape:
         raise ValueError(
             "scores must be (batch, positions, words) and targets (batch, positions), "
             f"got {tuple(scores.shape)} and {tuple(targets.shape)}"
         )
-    real = targets != PAD_ID  # (B, T)
-    if not real.any():
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(
+            f"label_smoothing must be at least 0 and below 1, got {label_smoothing}"
+        )
+    if not (targets != PAD_ID).any():
         raise ValueError("every target is padding: there is no word to learn from")
-    return F.cross_entropy(scores[real], targets[real])
+    return F.cross_entropy(
+        scores.flatten(0, -2),
+        targets.flatten(),
+        ignore_index=PAD_ID,
+        label_smoothing=label_smoothing,
+    )
 
 
-def batch_loss(model, batch):
+def batch_loss(model, batch, label_smoothing=0.0):
     """`masked_cross_entropy` of the model's scores, by teacher forcing.
 
-    For the models that `fast` knows by its shorter way: the same to rounding.
+    The model scores at the real target words alone: padding has no next word.
     """
-    if by_hand.knows(model):
-        return by_hand.loss(model, batch)
-    scores, _ = model(batch.source, batch.target_in, batch.source_lens)
-    return masked_cross_entropy(scores, batch.target_out)
+    real = batch.target_out != PAD_ID  # (B, T)
+    scores, _ = model(batch.source, batch.target_in, batch.source_lens, real)  # (P, V)
+    return masked_cross_entropy(scores, batch.target_out[real], label_smoothing)
 
 
 def train_step(model, batch, optimizer, clip=1.0, loss_function=batch_loss):
@@ -58,6 +70,8 @@ def train_step(model, batch, optimizer, clip=1.0, loss_function=batch_loss):
     Raises FloatingPointError, with the parameters unchanged, if the loss or the
     gradient isn't finite.
     """
+    if not clip > 0:
+        raise ValueError(f"clip must be above 0, the largest norm allowed; got {clip}")
     model.train()
     loss = loss_function(model, batch)
     optimizer.zero_grad()
@@ -79,13 +93,13 @@ def check_finite(loss, norm):
 
 
 @torch.no_grad()
-def evaluate_loss(model, loader):
+def evaluate_loss(model, loader, loss_function=batch_loss):
     """Teacher-forced loss over a whole loader, in nats a token."""
     model.eval()
     total, tokens = 0.0, 0
     for batch in loader:
         count = batch.target_lens.sum().item()
-        total += batch_loss(model, batch).item() * count
+        total += loss_function(model, batch).item() * count
         tokens += count
     return total / tokens
 
@@ -136,9 +150,9 @@ class Trainer:
         warmup=0.05,
         averaging=0.0,
         loss_function=batch_loss,
+        step_function=train_step,
     ):
-        if num_epochs < 1:
-            raise ValueError(f"num_epochs must be at least 1, got {num_epochs}")
+        require_settings(num_epochs, lr, clip, warmup, averaging)
         self.model, self.loader, self.num_epochs = model, loader, num_epochs
         self.valid_loader, self.lr, self.clip, self.warmup = (
             valid_loader,
@@ -146,7 +160,8 @@ class Trainer:
             clip,
             warmup,
         )
-        self.averaging, self.loss_function = averaging, loss_function
+        self.averaging = averaging
+        self.loss_function, self.step_function = loss_function, step_function
         self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
         self._mean = averaging and AveragedModel(
             model, avg_fn=partial(running_mean, averaging)
@@ -171,10 +186,12 @@ class Trainer:
         """Train to the last epoch, from wherever training stands; returns self.
 
         checkpoint: a function called with the trainer after each epoch, such as one
-        that calls `save_checkpoint`; True from it ends the training. An interrupt
-        leaves model, losses and history usable, and the next `fit()` goes on with the
-        next batch.
+        that calls `save_checkpoint`; True from it ends the training. With it, a model
+        that can't be saved is refused before the first step. An interrupt leaves model,
+        losses and history usable, and the next `fit()` goes on with the next batch.
         """
+        if checkpoint is not None:
+            require_saveable(self.model)
         per_epoch = len(self.loader)
         total = self.num_epochs * per_epoch
         bar = tqdm(total=total, initial=self.step, unit="batch", disable=not progress)
@@ -200,7 +217,7 @@ class Trainer:
             with interrupt_held():  # an update is made and counted, or neither
                 for group in self.optimizer.param_groups:
                     group["lr"] = self.learning_rate(self.step)
-                loss = train_step(
+                loss = self.step_function(
                     self.model, batch, self.optimizer, self.clip, self.loss_function
                 )
                 if self._mean:
@@ -232,44 +249,65 @@ class Trainer:
         return sum(epoch["seconds"] for epoch in [*self.history, self._epoch])
 
     def resume(self, path):
-        """Take up the training that `save_checkpoint(path, …, trainer=…)` stored."""
+        """Take up the training that `save_checkpoint(path, …, trainer=…)` stored.
+
+        Raises ValueError, with this trainer as it was, if the file holds another
+        training: other settings, data, parameters, or numbers that don't fit them.
+        """
         saved = load_checkpoint(path)
         if saved.training is None:
             raise ValueError(f"{path} holds a model but no state of training to resume")
-        training, plan = check_training(saved.training, path), self._plan()
-        if training["plan"] != plan:
+        training = check_training(saved.training, path)
+        then, now = training["plan"], self._plan()
+        if then != now:
+            differences = [
+                f"{name} was {then.get(name)} and is {now.get(name)}"
+                for name in {**then, **now}
+                if then.get(name) != now.get(name)
+            ]
             raise ValueError(
-                f"{path} was trained as {training['plan']}, but this "
-                f"trainer is set to {plan}: make them equal to resume"
+                f"{path} was another training: {'; '.join(differences)}. Make them "
+                "equal to resume"
             )
-        self.model.load_state_dict(saved.model.state_dict())
-        params = list(self.model.parameters())
-        state = {
-            i: {
-                name: saved.tensors[f"optimizer.{i}.{name}"].clone()
-                for name in ("step", "exp_avg", "exp_avg_sq")
-            }
-            for i in range(len(params))
-            if f"optimizer.{i}.step" in saved.tensors
-        }
+        try:
+            state, mean, updates, rng_state = self._checked(saved)
+        except (ValueError, RuntimeError, TypeError) as error:
+            raise ValueError(f"{path} can't be resumed: {error}") from error
+        load_parameters(self.model, dict(saved.model.named_parameters()))
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         if self._mean:
-            mean = {
-                name.removeprefix("mean."): value
-                for name, value in saved.tensors.items()
-                if name.startswith("mean.")
-            }
             load_parameters(self._mean.module, mean)
-            self._mean.n_averaged.copy_(saved.tensors["mean_updates"])
-        torch.set_rng_state(saved.tensors["rng_state"])
+            self._mean.n_averaged.copy_(updates)
+        torch.set_rng_state(rng_state)
         self.step, self.losses = training["step"], training["losses"]
         self.history, self._epoch = training["history"], training["epoch"]
         return self
+
+    def _checked(self, saved):
+        """The tensors that `resume` copies; raises before anything is changed."""
+        tensors = dict(saved.tensors)
+        require_parameters(self.model, dict(saved.model.named_parameters()), "it")
+        state = optimizer_state(tensors, self.model)
+        rng_state = tensors.pop("rng_state", None)
+        if rng_state is None:
+            raise ValueError("it holds no state of the random numbers")
+        torch.Generator().set_state(rng_state)
+        mean, updates = {}, None
+        if self._mean:
+            mean = {k[5:]: tensors.pop(k) for k in [*tensors] if k.startswith("mean.")}
+            require_parameters(self.model, mean, "the running mean")
+            updates = tensors.pop("mean_updates", None)
+            if updates is None or updates.shape != self._mean.n_averaged.shape:
+                raise ValueError("it doesn't say how many updates its running mean has")
+        if tensors:
+            raise ValueError(f"it holds {', '.join(sorted(tensors))}, unknown here")
+        return state, mean, updates, rng_state
 
     def _plan(self):
         return {
             "num_epochs": self.num_epochs,
             "batches": len(self.loader),
+            "data": fingerprint(self.loader),
             "lr": self.lr,
             "clip": self.clip,
             "warmup": self.warmup,
@@ -310,3 +348,29 @@ def check_training(training, path):
     if not whole:
         raise ValueError(f"the state of training in {path} doesn't fit together")
     return training
+
+
+def fingerprint(loader):
+    """A checksum of the ids that a loader gives out and of their order.
+
+    None for other batches than a BatchLoader's.
+    """
+    names = ("ids", "batch_size", "seed", "bucketed", "shuffle")
+    values = [getattr(loader, name, None) for name in names]
+    if values[0] is None:
+        return None
+    return hashlib.sha256(repr(values).encode()).hexdigest()
+
+
+def require_settings(num_epochs, lr, clip, warmup, averaging):
+    """ValueError, in words, unless a training can be run with these numbers."""
+    whole = isinstance(num_epochs, int) and not isinstance(num_epochs, bool)
+    if not whole or num_epochs < 1:
+        raise ValueError(f"num_epochs must be at least 1, got {num_epochs}")
+    for name, value in (("lr", lr), ("clip", clip)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be above 0 and finite, got {value}")
+    if not 0 <= warmup <= 1:
+        raise ValueError(f"warmup is a share of all steps, 0 to 1, got {warmup}")
+    if not 0 <= averaging < 1:
+        raise ValueError(f"averaging must be at least 0 and below 1, got {averaging}")

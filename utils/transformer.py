@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from utils.attention import Attention, DotProductAttention, length_mask
-from utils.seq2seq import EncoderDecoder, check_source, check_target
+from utils.seq2seq import Decoder, check_source
 
 
 class MultiHeadAttention(Attention):
     """N scaled dot products, each in a space of its own (3.2.2). Keys are values, too.
 
-    `head_weights`: those of the last call, (B, N, Q, K). `attend` returns their mean.
+    `head_weights`: those of the last call, (B, N, Q, K).
     """
 
     def __init__(self, key_size, query_size, num_hiddens, num_heads, dropout=0.0):
@@ -37,11 +37,17 @@ class MultiHeadAttention(Attention):
         return self.W_kv(keys)
 
     def attend(self, queries, projected_keys, values=None, valid_lens=None):
+        """As any attention: the weights (B, Q, K) are the mean of the heads'."""
+        context, weights = self.attend_by_head(queries, projected_keys, valid_lens)
+        return context, weights.mean(dim=1)
+
+    def attend_by_head(self, queries, projected_keys, valid_lens=None):
+        """(B, Q, query_size), (B, K, 2H) -> context (B, Q, H), weights (B, N, Q, K)."""
         N, parts = self.num_heads, (self.W_q(queries), *projected_keys.chunk(2, dim=-1))
         lens = None if valid_lens is None else valid_lens.repeat_interleave(N, dim=0)
         contexts, weights = self.one_head.attend(*(split(x, N) for x in parts), lens)
         self.head_weights = weights.detach().unflatten(0, (-1, N))
-        return self.W_o(join(contexts, N)), self.head_weights.mean(dim=1)
+        return self.W_o(join(contexts, N)), self.head_weights
 
 
 def split(x, num_heads):
@@ -128,14 +134,16 @@ class TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, written, seen, source, source_lens):
-        """Words (B, T, H), keys of those before -> (B, T, H), keys of all so far."""
+        """Words (B, T, H), keys of those before -> (B, T, H), keys, heads' weights."""
         y = self.norms[0](x)
         written = torch.cat((written, self.self_attention.project_keys(y)), dim=1)
         y, _ = self.self_attention.attend(y, written, valid_lens=seen)
         x = x + self.dropout(y)
-        y, _ = self.attention.attend(self.norms[1](x), source, valid_lens=source_lens)
+        y, weights = self.attention.attend_by_head(
+            self.norms[1](x), source, valid_lens=source_lens
+        )
         x = x + self.dropout(y)
-        return x + self.dropout(self.ffn(self.norms[2](x))), written
+        return x + self.dropout(self.ffn(self.norms[2](x))), written, weights
 
 
 class TransformerState(NamedTuple):
@@ -144,17 +152,24 @@ class TransformerState(NamedTuple):
     projected_keys: torch.Tensor  # (B, L, S, 2H): of the source, once a sentence
     written: torch.Tensor  # (B, L, t, 2H): of the t target words read so far
     enc_valid_lens: torch.Tensor  # (B,)
+    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
 
 
-class TransformerDecoder(nn.Module):
-    """Ids X (B, T), all at once or step by step -> scores (B, T, V), the new state.
+class TransformerDecoder(Decoder):
+    """Self-attention in place of a GRU: all words at once, or step by step.
 
     The last call's `head_weights` (B, L, N, T, S), and `attention_weights`, their mean.
     """
 
-    def __init__(self, vocab_size, num_hiddens, layers):
+    def __init__(
+        self, vocab_size, num_hiddens, num_heads, num_layers, num_ffn, dropout=0.0
+    ):
         super().__init__()
-        self.embedding, self.layers = nn.Embedding(vocab_size, num_hiddens), layers
+        self.embedding = nn.Embedding(vocab_size, num_hiddens)
+        self.layers = nn.ModuleList(
+            TransformerLayer(num_hiddens, num_heads, num_ffn, dropout)
+            for _ in range(num_layers)
+        )
         norm, dense = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
         self.dense = nn.Sequential(norm, dense)
 
@@ -163,46 +178,20 @@ class TransformerDecoder(nn.Module):
         keys = torch.stack(keys, dim=1)
         return TransformerState(keys, keys[:, :, :0], enc_valid_lens)
 
-    def forward(self, X, state):
-        check_target(X, self.embedding.num_embeddings)
+    def unroll(self, embedded, state):
         start, written, weights = state.written.shape[2], [], []
-        x, seen = add_positions(self.embedding(X), start), causal_lens(X, start)
+        x, seen = add_positions(embedded, start), causal_lens(embedded[..., 0], start)
         for i, layer in enumerate(self.layers):
             source = state.projected_keys[:, i], state.enc_valid_lens
-            x, keys = layer(x, state.written[:, i], seen, *source)
+            x, keys, heads = layer(x, state.written[:, i], seen, *source)
             written.append(keys)
-            weights.append(layer.attention.head_weights)
-        self.head_weights = torch.stack(weights, dim=1)
+            weights.append(heads)
+        self.head_weights = torch.stack(weights, dim=1)  # (B, L, N, T, S)
         self.attention_weights = self.head_weights.mean(dim=(1, 2))
-        return self.dense(x), state._replace(written=torch.stack(written, 1))
-
-
-def build_transformer(
-    src_vocab_size,
-    tgt_vocab_size,
-    num_hiddens,
-    num_heads=4,
-    num_layers=2,
-    num_ffn=None,
-    dropout=0.0,
-):
-    """A Transformer -> EncoderDecoder, to be trained and used as any other here.
-
-    num_ffn: units between the two linear maps, 4 * num_hiddens when None as in the
-    paper. Raises ValueError for a size below 1, an odd num_hiddens, or one that the
-    heads can't share out.
-    """
-    num_ffn = 4 * num_hiddens if num_ffn is None else num_ffn
-    check_sizes(num_hiddens, num_heads, num_layers, num_ffn)
-    encoder = TransformerEncoder(
-        src_vocab_size, num_hiddens, num_heads, num_layers, num_ffn, dropout
-    )
-    layers = nn.ModuleList(
-        TransformerLayer(num_hiddens, num_heads, num_ffn, dropout)
-        for _ in range(num_layers)
-    )
-    decoder = TransformerDecoder(tgt_vocab_size, num_hiddens, layers)
-    return EncoderDecoder(encoder, decoder)
+        written = torch.stack(written, dim=1)
+        return x, state._replace(
+            written=written, attention_weights=self.attention_weights
+        )
 
 
 def check_same(keys, values):
@@ -224,15 +213,8 @@ def head_size(num_hiddens, num_heads):
     return num_hiddens // num_heads
 
 
-def check_sizes(num_hiddens, num_heads, num_layers, num_ffn):
+def check_sizes(num_hiddens, num_heads):
     """ValueError, in words, unless a Transformer can have these sizes."""
-    for name, value in (
-        ("num_hiddens", num_hiddens),
-        ("num_layers", num_layers),
-        ("num_ffn", num_ffn),
-    ):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
     head_size(num_hiddens, num_heads)
     if num_hiddens % 2:
         raise ValueError(

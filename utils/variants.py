@@ -1,103 +1,108 @@
-"""Other attention decoders, to compare: when to attend, and with which state.
+"""Decoders that differ from `seq2seq` in one part each: to compare, and for real text.
 
-Each has its own `step` or its own `query`; the loop and the other parts are those of
-`seq2seq`. Letters in shape comments: B sentences in a batch, S source positions,
-D the size of an encoder state, E embedding size, H hidden units, L layers.
+Each gives another part to the decoder it comes from, or overrides one method of it.
+Letters in shape comments: B sentences in a batch, S source and T target positions,
+D the size of an encoder state, E embedding size, H hidden units, L layers, V words.
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from utils.attention import AdditiveAttention, BilinearAttention, masked_softmax
-from utils.seq2seq import AttentionDecoder, AttentionState, Seq2SeqAttentionDecoder
-
-
-class LuongState(NamedTuple):
-    """What the update-first decoder carries from step to step."""
-
-    enc_outputs: torch.Tensor  # (B, S, D): the values
-    projected_keys: torch.Tensor  # (B, S, H)
-    hidden_state: torch.Tensor  # (L, B, H)
-    enc_valid_lens: torch.Tensor  # (B,)
-    fed: torch.Tensor  # (B, 1, H), (B, 1, D) or (B, 1, 0): for the next update
+from utils.seq2seq import (
+    AttentionDecoder,
+    AttentionState,
+    Bridge,
+    Decoder,
+    Seq2SeqAttentionDecoder,
+    Seq2SeqDecoder,
+    make_gru,
+)
 
 
 class LuongDecoder(AttentionDecoder):
     """Luong et al. (2015, sections 3 and 3.3): update to s_i, then attend with s_i.
 
     feed: what an update reads beside its word: the last step's "attentional" vector
-    (input feeding), its "context", or "nothing". Else: the arguments of Decoder.
+    (input feeding), its "context", or "nothing". Else: as Seq2SeqAttentionDecoder, but
+    the score is "general" when no attention is given.
     """
 
-    def __init__(self, *sizes, feed="attentional", **options):
-        super().__init__(*sizes, **options)
-        D, E, H = decoder_sizes(self)
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        num_layers=1,
+        dropout=0.0,
+        enc_hiddens=None,
+        feed="attentional",
+        attention=None,
+    ):
+        super().__init__()
+        D, H = enc_hiddens or num_hiddens, num_hiddens
         self.feed, self.fed_size = feed, fed_size(feed, D, H)
-        self.rnn = resized_gru(self.rnn, self.fed_size + E)
-        self.attention = BilinearAttention(D, H)
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = make_gru(self.fed_size + embed_size, H, num_layers, dropout)
+        self.attention = attention or BilinearAttention(D, H, dropout)
         self.W_c = nn.Linear(D + H, H, bias=False)
+        self.dense = nn.Linear(H, vocab_size)
+        self.bridge = Bridge(D, H)
 
     def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        return LuongState(
-            outputs,
-            self.attention.project_keys(outputs),
-            self.bridge(hidden_state),
-            enc_valid_lens,
-            outputs.new_zeros(len(outputs), 1, self.fed_size),
-        )
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        fed = state.enc_outputs.new_zeros(len(enc_valid_lens), 1, self.fed_size)
+        return state._replace(carried=fed)
 
     def step(self, x, state):
-        s, hidden_state = self.rnn(torch.cat((state.fed, x), -1), state.hidden_state)
-        context, weights = self.attention.attend(  # the query: s_i, (B, 1, H)
-            s, state.projected_keys, state.enc_outputs, state.enc_valid_lens
-        )
+        inputs = torch.cat((state.carried, x), dim=-1)
+        s, hidden_state = self.rnn(inputs, state.hidden_state)
+        context, weights = self.attend(s, state)  # the query: s_i, (B, 1, H)
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
-        fed = {"attentional": output, "context": context}.get(self.feed, state.fed)
-        return output, weights, state._replace(hidden_state=hidden_state, fed=fed)
+        fed = {"attentional": output, "context": context}.get(self.feed, state.carried)
+        return output, weights, state._replace(hidden_state=hidden_state, carried=fed)
 
 
 class ContextOutputDecoder(Seq2SeqAttentionDecoder):
     """Attend with s_{i-1}, update to s_i; the output reads the context, too.
 
     It reads tanh(W_c [c_i; s_i]), as LuongDecoder's does. In Bahdanau et al. (2015,
-    equation 4) the output depends on c_i as well. Arguments: those of Decoder.
+    equation 4) the output depends on c_i as well.
     """
 
     def __init__(self, *sizes, **options):
         super().__init__(*sizes, **options)
-        D, _, H = decoder_sizes(self)
+        D, H = decoder_sizes(self)
         self.W_c = nn.Linear(D + H, H, bias=False)
 
-    def step(self, x, state):
-        context, weights = self.attention.attend(  # the query: s_{i-1}, (B, 1, H)
-            self.query(state.hidden_state),
-            state.projected_keys,
-            state.enc_outputs,
-            state.enc_valid_lens,
-        )
-        s, hidden_state = self.rnn(torch.cat((context, x), -1), state.hidden_state)
-        output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
-        return output, weights, state._replace(hidden_state=hidden_state)
+    def output(self, s, context, x):
+        return torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
 
 
 class LayerQueryDecoder(Seq2SeqAttentionDecoder):
     """The decoder of Bahdanau et al. (2015), with another query than the top layer's.
 
     layers: "bottom"; "joined", all layers' states side by side; or "mixed", their
-    average with learned shares. Else: the arguments of Decoder.
+    average with learned shares.
     """
 
-    def __init__(self, *sizes, layers="bottom", **options):
-        check_layers(layers)
-        super().__init__(*sizes, **options)
-        D, _, H = decoder_sizes(self)
-        L = self.rnn.num_layers
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        num_layers=2,
+        dropout=0.0,
+        enc_hiddens=None,
+        layers="bottom",
+    ):
+        D, H, L = enc_hiddens or num_hiddens, num_hiddens, num_layers
+        query_size = {"bottom": H, "mixed": H, "joined": L * H}[known_layers(layers)]
+        attention = AdditiveAttention(D, query_size, H, dropout)
+        sizes = vocab_size, embed_size, H, L, dropout, D
+        super().__init__(*sizes, attention=attention)
         self.layers = layers
-        if layers == "joined":
-            self.attention = AdditiveAttention(D, L * H, H)
         if layers == "mixed":
             self.shares = nn.Parameter(torch.zeros(L))  # before softmax
 
@@ -114,15 +119,28 @@ class LayerQueryDecoder(Seq2SeqAttentionDecoder):
 class HierarchicalDecoder(AttentionDecoder):
     """Each layer asks with its own state and reads its own context.
 
-    `attention_weights`: the mean of the layers'. Arguments: those of Decoder.
+    The weights are the mean of the layers'.
     """
 
-    def __init__(self, *sizes, **options):
-        super().__init__(*sizes, **options)
-        (D, E, H), L = decoder_sizes(self), self.rnn.num_layers
-        below = [E] + [H] * (L - 1)  # what a layer reads beside its context
-        self.rnn = nn.ModuleList(nn.GRU(D + n, H, batch_first=True) for n in below)
-        self.attention = nn.ModuleList(AdditiveAttention(D, H, H) for _ in below)
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        num_layers=2,
+        dropout=0.0,
+        enc_hiddens=None,
+    ):
+        super().__init__()
+        D, H = enc_hiddens or num_hiddens, num_hiddens
+        below = [embed_size] + [H] * (num_layers - 1)  # read beside the context
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = nn.ModuleList(make_gru(D + size, H) for size in below)
+        self.attention = nn.ModuleList(
+            AdditiveAttention(D, H, H, dropout) for _ in below
+        )
+        self.dense = nn.Linear(H, vocab_size)
+        self.bridge = Bridge(D, H)
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
@@ -142,21 +160,11 @@ class HierarchicalDecoder(AttentionDecoder):
         return x, torch.stack(weights).mean(0), state._replace(hidden_state=hidden)
 
 
-class WindowState(NamedTuple):
-    """What the decoder with a window carries from step to step."""
-
-    enc_outputs: torch.Tensor  # (B, S, D)
-    projected_keys: torch.Tensor  # (B, S, H)
-    hidden_state: torch.Tensor  # (L, B, H)
-    enc_valid_lens: torch.Tensor  # (B,)
-    place: torch.Tensor  # (B,): around which source position to look
-
-
 class WindowDecoder(Seq2SeqAttentionDecoder):
     """Looks only at source words that are at most `reach` words from a place.
 
-    The place is where it looked a step ago: the mean position under its weights. It has
-    the parameters of the decoder it comes from. Else: the arguments of Decoder.
+    The place is where it looked a step ago: the mean position under its weights; the
+    state carries it, (B,). It has the parameters of the decoder it comes from.
     """
 
     def __init__(self, *sizes, reach=5, **options):
@@ -166,32 +174,110 @@ class WindowDecoder(Seq2SeqAttentionDecoder):
 
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
-        return WindowState(*state, place=torch.zeros(len(enc_valid_lens)))
+        return state._replace(carried=torch.zeros(len(enc_valid_lens)))
 
-    def step(self, x, state):
-        scores = self.attention.score(
-            self.query(state.hidden_state), state.projected_keys
-        )  # (B, 1, S)
-        positions = torch.arange(scores.shape[2])
-        far = (positions - state.place.unsqueeze(1)).abs() > self.reach  # (B, S)
+    def attend(self, query, state):
+        scores = self.attention.score(query, state.projected_keys)  # (B, 1, S)
+        far = (positions(scores) - state.carried.unsqueeze(1)).abs() > self.reach
         scores = scores.masked_fill(far.unsqueeze(1), -torch.inf)
         weights = masked_softmax(scores, state.enc_valid_lens)
-        inputs = torch.cat((torch.bmm(weights, state.enc_outputs), x), dim=-1)
-        output, hidden_state = self.rnn(inputs, state.hidden_state)
-        place = (weights * positions).sum(dim=2)[:, 0]
-        return output, weights, state._replace(hidden_state=hidden_state, place=place)
+        return torch.bmm(weights, state.enc_outputs), weights
+
+    def step(self, x, state):
+        output, weights, state = super().step(x, state)
+        place = (weights * positions(weights)).sum(dim=2)[:, 0]
+        return output, weights, state._replace(carried=place)
+
+
+# --- For real text: the same attention, kept from learning by heart ---------------
+
+
+class DropoutEmbedding(nn.Embedding):
+    """Word vectors; in training a share `dropout` of their numbers is set to 0.
+
+    Srivastava et al. (2014). What is left is scaled up, so the mean stays as it was.
+    """
+
+    def __init__(self, vocab_size, embed_size, dropout):
+        super().__init__(vocab_size, embed_size)
+        self.dropout = dropout
+        nn.init.normal_(self.weight, std=embed_size**-0.5)  # it also writes words
+
+    def forward(self, ids):
+        return F.dropout(super().forward(ids), self.dropout, self.training)
+
+
+class Readout(nn.Module):
+    """From state, context and last word, side by side (..., H + D + E), to scores.
+
+    A hidden layer as in the paper's appendix A.2.2, of tanh units. The matrix that
+    writes words is the one that reads them (Press and Wolf, 2017).
+    """
+
+    def __init__(self, embedding, in_size, dropout):
+        super().__init__()
+        self.hidden = nn.Linear(in_size, embedding.embedding_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(embedding.embedding_dim, embedding.num_embeddings)
+        self.out.weight = embedding.weight
+
+    def features(self, inputs):
+        return self.dropout(torch.tanh(self.hidden(inputs)))  # (..., E)
+
+    def forward(self, inputs):
+        return self.out(self.features(inputs))  # (..., V)
+
+
+class TranslatorDecoder(Seq2SeqAttentionDecoder):
+    """`Seq2SeqAttentionDecoder` with dropout on what it reads, and a `Readout`."""
+
+    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
+        AttentionDecoder.__init__(self)
+        D, E, H = enc_hiddens, embed_size, num_hiddens
+        self.embedding = DropoutEmbedding(vocab_size, E, dropout)
+        self.attention = AdditiveAttention(D, H, H)
+        self.rnn = make_gru(D + E, H)
+        self.dense = Readout(self.embedding, H + D + E, dropout)
+        self.bridge, self.dropout = Bridge(D, H), nn.Dropout(dropout)
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        outputs, hidden_state = enc_outputs
+        return super().init_state((self.dropout(outputs), hidden_state), enc_valid_lens)
+
+    def output(self, s, context, x):
+        return torch.cat((s, context, x), dim=-1)
+
+
+class FixedTranslatorDecoder(Seq2SeqDecoder):
+    """The same without attention: one context, the encoder's last state."""
+
+    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
+        Decoder.__init__(self)
+        D, E, H = enc_hiddens, embed_size, num_hiddens
+        self.embedding = DropoutEmbedding(vocab_size, E, dropout)
+        self.rnn = make_gru(D + E, H)
+        self.dense = Readout(self.embedding, H + D + E, dropout)
+        self.bridge, self.dropout = Bridge(D, H), nn.Dropout(dropout)
+
+    def init_state(self, enc_outputs, enc_valid_lens=None):
+        _, hidden_state = enc_outputs
+        return super().init_state((None, self.dropout(hidden_state)))
+
+    def unroll(self, embedded, state):
+        states, new_state = super().unroll(embedded, state)
+        context = state.context.unsqueeze(1).expand(-1, embedded.shape[1], -1)
+        return torch.cat((states, context, embedded), dim=-1), new_state
 
 
 def decoder_sizes(decoder):
-    """(D, E, H) of a decoder whose GRU reads context and word."""
-    E = decoder.embedding.embedding_dim
-    return decoder.rnn.input_size - E, E, decoder.rnn.hidden_size
+    """(D, H) of a decoder whose GRU reads context and word."""
+    D = decoder.rnn.input_size - decoder.embedding.embedding_dim
+    return D, decoder.rnn.hidden_size
 
 
-def resized_gru(rnn, input_size):
-    """A new GRU like this one, for inputs of another size."""
-    sizes = (input_size, rnn.hidden_size, rnn.num_layers)
-    return nn.GRU(*sizes, dropout=rnn.dropout, batch_first=True)
+def positions(weights):
+    """0 … S - 1, for weights or scores (B, T, S)."""
+    return torch.arange(weights.shape[2], device=weights.device)
 
 
 def fed_size(feed, enc_hiddens, num_hiddens):
@@ -202,14 +288,15 @@ def fed_size(feed, enc_hiddens, num_hiddens):
     return sizes[feed]
 
 
-def check_layers(layers):
-    """ValueError, in words, unless LayerQueryDecoder knows them."""
+def known_layers(layers):
+    """Return layers; ValueError, in words, unless LayerQueryDecoder knows them."""
     known = ("bottom", "joined", "mixed")
     if layers not in known:
         raise ValueError(
             f"layers must be one of {known}, got {layers!r}; for the top layer take "
             "Seq2SeqAttentionDecoder"
         )
+    return layers
 
 
 def check_reach(reach):

@@ -8,10 +8,11 @@ from torch.nn import functional as F
 
 from utils import by_hand
 from utils.data import Batch
-from utils.seq2seq import Seq2SeqAttentionDecoder, build_model
+from utils.models import build_model
+from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.text import PAD_ID
 from utils.training import batch_loss, masked_cross_entropy
-from utils.translator import TranslatorDecoder, build_translator
+from utils.variants import TranslatorDecoder
 
 
 def random_batch(seed, B=4, S=6, T=5, V=11):
@@ -95,7 +96,7 @@ def test_a_translators_loss_and_gradients_are_those_of_the_plain_route(
     kind, enc_hiddens, label_smoothing, B, S, T, seed
 ):
     torch.manual_seed(seed)
-    model = build_translator(kind, 11, 13, 3, 6, enc_hiddens, dropout=0.0).double()
+    model = build_model(kind, 11, 13, 3, 6, enc_hiddens, dropout=0.0).double()
     batch = random_batch(seed, B, S, T)
     (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(
         model, batch, label_smoothing
@@ -110,7 +111,7 @@ def test_a_translators_loss_and_gradients_are_those_of_the_plain_route(
 def any_model(kind, dropout=0.0):
     torch.manual_seed(0)
     if "translator" in kind:
-        return build_translator(kind, 11, 13, 3, 6, 10, dropout).double()
+        return build_model(kind, 11, 13, 3, 6, 10, dropout).double()
     return build_model(kind, 11, 13, 3, 6, bidirectional=True).double()
 
 
@@ -168,7 +169,7 @@ def test_a_large_vocabulary_is_taken_in_pieces_and_gives_the_same(
     if kind == "attention":
         model = build_model("attention", 50, 2500, 8, 16, bidirectional=True)
     else:
-        model = build_translator("translator", 50, 2500, 8, 16, 16, dropout=0.0)
+        model = build_model("translator", 50, 2500, 8, 16, 16, dropout=0.0)
     batch = random_batch(0, B=100, S=9, T=12, V=50)
     assert (batch.target_out != 0).sum() > 512  # more than one piece
     (loss, gradients), (fast_loss, fast_gradients) = losses_and_gradients(

@@ -12,12 +12,8 @@ from utils.d2l_bridge import (
     reference_decoder,
     reference_encoder,
 )
-from utils.seq2seq import (
-    EncoderDecoder,
-    Seq2SeqAttentionDecoder,
-    Seq2SeqEncoder,
-    build_model,
-)
+from utils.models import build_model
+from utils.seq2seq import EncoderDecoder, Seq2SeqAttentionDecoder, Seq2SeqEncoder
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-5}  # float32 rounding over a few hundred operations
 

@@ -20,12 +20,11 @@ from utils.decoding import (
     translate,
     translate_tokens,
 )
-from utils.rnnsearch import build_rnnsearch
-from utils.seq2seq import EncoderDecoder, Seq2SeqEncoder, build_model
+from utils.models import build_model
+from utils.seq2seq import EncoderDecoder, Seq2SeqEncoder
 from utils.subwords import SubwordVocab, to_words
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 from utils.training import Trainer
-from utils.translator import build_translator
 from utils.variants import HierarchicalDecoder, LuongDecoder, WindowDecoder
 
 WORDS = "one two three four five six".split()
@@ -172,7 +171,7 @@ def pieces():
 
 def some_translator(pieces, kind="translator"):
     torch.manual_seed(3)
-    return build_translator(kind, *map(len, pieces), 6, 8, 8, dropout=0.1)
+    return build_model(kind, *map(len, pieces), 6, 8, 8, dropout=0.1)
 
 
 def writes(monkeypatch, *ids):
@@ -263,7 +262,7 @@ def random_model(kind, seed=0):
     """Large random weights: probabilities that are far from equal."""
     torch.manual_seed(seed)
     if kind in RNNSEARCH:
-        model = build_rnnsearch(TINY, TINY, 4, 5, variant=RNNSEARCH[kind])
+        model = build_model("rnnsearch", TINY, TINY, 4, 5, variant=RNNSEARCH[kind])
     elif kind in DECODERS:
         encoder = Seq2SeqEncoder(TINY, 4, 5, num_layers=2)
         model = EncoderDecoder(encoder, DECODERS[kind](TINY, 4, 5, num_layers=2))

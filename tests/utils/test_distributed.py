@@ -20,8 +20,8 @@ from utils.checkpoint import load_checkpoint
 from utils.corpora import load_village
 from utils.data import Batch
 from utils.decoding import translate_tokens
+from utils.models import build_model
 from utils.train import ShareOfLoss, join_processes
-from utils.translator import build_translator
 
 ROOT = Path(__file__).resolve().parents[2]
 SMOOTHING = 0.1
@@ -36,7 +36,7 @@ def model_and_batches():
     corpus = load_village("en", "fr")
     vocabs = corpus.vocabs()
     torch.manual_seed(0)
-    model = build_translator("translator", *map(len, vocabs), 8, 12, 10, 0.0)
+    model = build_model("translator", *map(len, vocabs), 8, 12, 10, 0.0)
     pairs = sorted(corpus["train"][:40], key=lambda pair: len(pair.target))
     pairs = [pairs[0], pairs[-1]] * 4 + pairs[1:]  # one process: short, the other: long
     groups = pairs[:8], pairs[8:15], pairs[15:16]

@@ -14,7 +14,7 @@ from PIL import Image
 from utils.checkpoint import load_checkpoint
 from utils.decoding import translate
 from utils.explorer import MAX_WORDS, Explorer, draw_step, explore
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import BOS_ID, EOS_ID
 
 SENTENCE = "The old baker does not sell bread."

@@ -18,7 +18,7 @@ import utils
 from utils.attention import masked_softmax
 from utils.data import Batch, BatchLoader, Pair, cut_batches, encode_sources, pad
 from utils.decoding import beam_search, greedy_decode, translate, translate_tokens
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import LANGUAGES, SPECIALS, Vocab, detokenize, tokenize
 
 TRIES = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 200))

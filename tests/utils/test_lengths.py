@@ -12,7 +12,8 @@ from utils.lengths import (
     read_along,
     words_right,
 )
-from utils.seq2seq import EncoderDecoder, build_model
+from utils.models import build_model
+from utils.seq2seq import EncoderDecoder
 from utils.text import Vocab
 from utils.variants import WindowDecoder
 

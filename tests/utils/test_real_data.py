@@ -12,7 +12,7 @@ import torch
 from utils.corpora import DATA_VARIABLE, load_multi30k, load_tsv
 from utils.data import BatchLoader
 from utils.decoding import translate
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.text import detokenize, tokenize
 from utils.training import evaluate_loss, train_step
 

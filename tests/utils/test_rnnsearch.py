@@ -10,6 +10,7 @@ from torch import nn
 
 from utils.data import BatchLoader, Pair
 from utils.decoding import greedy_decode
+from utils.models import build_model
 from utils.rnnsearch import (
     VARIANTS,
     DeepOutput,
@@ -26,7 +27,6 @@ from utils.rnnsearch import (
     StateOutput,
     UngatedContextUnit,
     ZeroState,
-    build_rnnsearch,
     initialise,
 )
 from utils.text import Vocab
@@ -46,7 +46,7 @@ OUTPUTS = [
 def make(variant="RNNsearch", seed=0, **options):
     torch.manual_seed(seed)
     options = {"embed_size": 4, "num_hiddens": 6, "num_maxout": 5, **options}
-    return build_rnnsearch(SRC, TGT, **options, variant=variant).eval()
+    return build_model("rnnsearch", SRC, TGT, **options, variant=variant).eval()
 
 
 def some_batch(B=3, S=5, T=4):
@@ -407,7 +407,7 @@ def test_a_gate_without_context_does_not_move_with_it():
 
 def test_the_initialisation_is_that_of_the_paper():
     torch.manual_seed(0)
-    model = build_rnnsearch(400, 500, 60, 80, 40, published_init=True)
+    model = build_model("rnnsearch", 400, 500, 60, 80, 40, published_init=True)
     seen = dict.fromkeys(("zero", "orthogonal", "attention", "rest"), 0)
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1 or name == "decoder.attention.w_v.weight":
@@ -464,7 +464,7 @@ def test_it_trains_and_decodes_like_the_other_models(variant):
     pairs = [Pair((a, b), (b, a)) for a in words for b in words]
     vocab = Vocab([words], "en")
     torch.manual_seed(0)
-    model = build_rnnsearch(len(vocab), len(vocab), 8, 10, variant=variant)
+    model = build_model("rnnsearch", len(vocab), len(vocab), 8, 10, variant=variant)
     loader = BatchLoader(pairs, vocab, vocab, 8)
     trainer = Trainer(model, loader, 8, lr=0.03).fit(progress=False)
     assert trainer.losses[-1] < 0.8 * trainer.losses[0]

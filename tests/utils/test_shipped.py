@@ -12,7 +12,7 @@ from utils.checkpoint import load_checkpoint
 from utils.corpora import load_multi30k, load_village
 from utils.data import Pair
 from utils.decoding import translate, translate_tokens
-from utils.seq2seq import build_model
+from utils.models import build_model
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

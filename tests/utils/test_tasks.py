@@ -13,7 +13,7 @@ import torch
 from utils import tasks
 from utils.corpora import load_village
 from utils.data import Pair
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.tasks import Event
 
 SIZES = {"train": 400, "valid": 50, "test": 80, "new": 50}

@@ -13,10 +13,10 @@ from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.corpora import load_village
 from utils.data import BatchLoader, Corpus, Pair
 from utils.decoding import translate
+from utils.models import build_model
 from utils.subwords import SampledLoader, SubwordVocab
 from utils.text import Vocab
 from utils.train import Settings, ShareOfLoss, fit, main
-from utils.translator import build_translator
 
 TINY = {
     "source_pieces": 60,
@@ -253,7 +253,7 @@ def test_same_settings_same_numbers_and_the_seed_matters(village):
 def keeper(valid_losses, tmp_path=None, patience=None):
     """Feed a Keeper with an epoch for each loss -> itself, what it answered."""
     vocab = Vocab([["one"]], "en")
-    model = build_translator("translator", 5, 5, 2, 2, 2, 0.0)
+    model = build_model("translator", 5, 5, 2, 2, 2, 0.0)
     model.encoder.embedding.weight.data.zero_()
     trainer = SimpleNamespace(history=[], averaged=model, model=model, _state=None)
     trainer._state = lambda: ({}, {"history": trainer.history})
@@ -322,7 +322,7 @@ def gradients(model, loss):
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_the_mean_over_processes_is_the_whole_batch(world, label_smoothing):
     torch.manual_seed(0)
-    model = build_translator("translator", 11, 11, 3, 6, 8, dropout=0.0).double()
+    model = build_model("translator", 11, 11, 3, 6, 8, dropout=0.0).double()
     batch = random_batch(7, B=5)  # with world = 6 too few to share
     assert len(set(batch.target_lens.tolist())) > 1
     loss = by_hand.loss(model, batch, label_smoothing)
@@ -338,7 +338,7 @@ def test_the_mean_over_processes_is_the_whole_batch(world, label_smoothing):
 
 def test_a_plain_mean_of_the_processes_would_be_another_number():
     torch.manual_seed(0)
-    model = build_translator("translator", 11, 11, 3, 6, 8, dropout=0.0)
+    model = build_model("translator", 11, 11, 3, 6, 8, dropout=0.0)
     batch = random_batch(7, B=5)
     own = [type(batch)(*(column[rank::2] for column in batch)) for rank in (0, 1)]
     mean = sum(by_hand.loss(model, part) for part in own) / 2

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from utils.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from utils.data import BatchLoader, Pair
 from utils.decoding import translate_tokens
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.subwords import SampledLoader, SubwordVocab
 from utils.text import PAD_ID, SPECIALS, Vocab
 from utils.training import (
@@ -24,7 +24,6 @@ from utils.training import (
     running_mean,
     train_step,
 )
-from utils.translator import build_translator
 
 LETTERS = "abcdefgh"
 
@@ -326,7 +325,7 @@ def pieces():
 def setup_translator(pieces, kind="translator", num_epochs=3):
     pairs, vocabs = pieces
     torch.manual_seed(0)
-    model = build_translator(kind, 30, 30, 8, 12, 10, dropout=0.2)
+    model = build_model(kind, 30, 30, 8, 12, 10, dropout=0.2)
     loader = SampledLoader(pairs, *vocabs, 16, 1, alpha=0.2)
     valid = BatchLoader(pairs[:20], *vocabs)
     return Trainer(model, loader, num_epochs, valid, lr=1e-2, averaging=0.9)

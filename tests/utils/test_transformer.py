@@ -15,13 +15,12 @@ from utils.attention import DotProductAttention, length_mask
 from utils.corpora import load_village
 from utils.data import Batch, BatchLoader
 from utils.decoding import beam_search, greedy_decode, translate_tokens
-from utils.seq2seq import build_model
+from utils.models import build_model
 from utils.training import Trainer, evaluate_loss
 from utils.transformer import (
     MultiHeadAttention,
     TransformerLayer,
     add_positions,
-    build_transformer,
     causal_lens,
     join,
     position_codes,
@@ -40,7 +39,7 @@ def some_batch():
 def make(kind="transformer", layers=2):
     torch.manual_seed(0)
     if kind == "transformer":
-        return build_transformer(VOCAB, VOCAB, H, N, layers, 17).eval()
+        return build_model("transformer", VOCAB, VOCAB, H, N, layers, 17).eval()
     model = build_model("attention", VOCAB, VOCAB, 5, H, bidirectional=True)
     model.decoder.attention = MultiHeadAttention(H, H, H, N)
     return model.eval()
@@ -322,7 +321,7 @@ def test_it_trains_and_translates_as_the_others_do(kind):
     corpus = load_village()
     vocabs, pairs = corpus.vocabs(), corpus["train"][:96]
     torch.manual_seed(0)
-    model = build_transformer(*map(len, vocabs), 16, 2, 1)
+    model = build_model("transformer", *map(len, vocabs), 16, 2, 1)
     if kind == "recurrent":
         model = build_model("attention", *map(len, vocabs), 8, 16)
         model.decoder.attention = MultiHeadAttention(16, 16, 16, 2)
@@ -342,7 +341,7 @@ def test_it_trains_and_translates_as_the_others_do(kind):
 def test_the_loss_counts_no_padding():
     corpus = load_village()
     vocabs, pairs = corpus.vocabs(), corpus["train"][:40]
-    model = build_transformer(*map(len, vocabs), 16, 2, 1).eval()
+    model = build_model("transformer", *map(len, vocabs), 16, 2, 1).eval()
     joined = evaluate_loss(model, [Batch.from_pairs(pairs, *vocabs)])
     apart = evaluate_loss(model, [Batch.from_pairs([p], *vocabs) for p in pairs])
     assert joined == pytest.approx(apart, rel=1e-5)
@@ -358,10 +357,16 @@ def test_the_fast_route_leaves_these_models_alone(kind):
     [
         (lambda: MultiHeadAttention(8, 8, 8, 3), "8 hidden units.*3 heads"),
         (lambda: MultiHeadAttention(8, 8, 8, 0), "divides them"),
-        (lambda: build_transformer(9, 9, 10, 4), "10 hidden units.*4 heads"),
-        (lambda: build_transformer(9, 9, 3, 3), "must be even, got 3"),
-        (lambda: build_transformer(9, 9, 8, 2, 0), "num_layers must be at least 1"),
-        (lambda: build_transformer(9, 9, 8, 2, 1, 0), "num_ffn must be at least 1"),
+        (lambda: build_model("transformer", 9, 9, 10, 4), "10 hidden units.*4 heads"),
+        (lambda: build_model("transformer", 9, 9, 3, 3), "must be even, got 3"),
+        (
+            lambda: build_model("transformer", 9, 9, 8, 2, 0),
+            "num_layers must be at least 1",
+        ),
+        (
+            lambda: build_model("transformer", 9, 9, 8, 2, 1, 0),
+            "num_ffn must be at least 1",
+        ),
         (lambda: make()(*some_batch()[:2], torch.tensor([5, 3])), r"shape \(3,\)"),
         (
             lambda: make()(some_batch()[0], some_batch()[1] + VOCAB, some_batch()[2]),

@@ -8,8 +8,9 @@ from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 
 from utils.decoding import select_rows
+from utils.models import build_model
 from utils.text import BOS_ID
-from utils.translator import DECODERS, DropoutEmbedding, build_translator
+from utils.variants import DECODERS, DropoutEmbedding
 
 KINDS = sorted(DECODERS)
 SOURCE_WORDS, TARGET_WORDS, E, H, D = 11, 13, 3, 5, 8
@@ -17,7 +18,7 @@ SOURCE_WORDS, TARGET_WORDS, E, H, D = 11, 13, 3, 5, 8
 
 def translator(kind="translator", dropout=0.0, seed=0):
     torch.manual_seed(seed)
-    return build_translator(kind, SOURCE_WORDS, TARGET_WORDS, E, H, D, dropout)
+    return build_model(kind, SOURCE_WORDS, TARGET_WORDS, E, H, D, dropout)
 
 
 def some_input(B=3, S=6, T=4):
@@ -227,7 +228,7 @@ def test_both_uses_of_the_matrix_give_it_gradient():
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_config_builds_it_again(kind):
     model = translator(kind, dropout=0.25)
-    again = build_translator(**model.config)
+    again = build_model(**model.config)
     again.load_state_dict(model.state_dict())
     assert again.config == model.config and again.config["dropout"] == 0.25
     inputs = some_input()
@@ -235,7 +236,7 @@ def test_its_config_builds_it_again(kind):
 
 
 def test_sizes_that_agree_need_no_map():
-    model = build_translator("translator", 11, 13, 3, 8, 8, 0.0)
+    model = build_model("translator", 11, 13, 3, 8, 8, 0.0)
     assert model.decoder.bridge.same
     assert model(*some_input())[0].shape == (3, 4, 13)
 
@@ -250,4 +251,4 @@ def test_sizes_that_agree_need_no_map():
 )
 def test_what_can_not_be_built(changes, message):
     with pytest.raises(ValueError, match=message):
-        build_translator(**{**translator().config, **changes})
+        build_model(**{**translator().config, **changes})

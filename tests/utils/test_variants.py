@@ -5,7 +5,8 @@ import torch
 
 from utils import by_hand
 from utils.decoding import greedy_decode
-from utils.seq2seq import Seq2SeqAttentionDecoder, build_model
+from utils.models import build_model
+from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.variants import (
     ContextOutputDecoder,
     HierarchicalDecoder,
