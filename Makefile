@@ -112,7 +112,7 @@ test-newest:
 	build/newest/bin/python -m pytest -n auto
 
 test-faults: .venv/.installed
-	LEARNING_TO_ALIGN_FAULTS=10000 $(PY) -m pytest -n auto -k faults tests
+	LEARNING_TO_ALIGN_FAULTS=10000 $(PY) -m pytest -n auto tests/utils tests/notebooks
 
 clean:
 	rm -rf .venv .*_cache .hypothesis build *.egg-info
