@@ -70,7 +70,7 @@ def cell(source, kind=None):
 def shown(*cells):
     """(slide type, text) of what a notebook of these cells shows."""
     prepared = build.prepared(new_notebook(cells=list(cells)))
-    return [(build.slide_type(c), c.source) for c in prepared.cells]
+    return [(build.slide_type(c), c.source.strip()) for c in prepared.cells]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What is read is data, never code; what is started listens to this machine alone.
 
 ruff's rules (S and TID251 in pyproject.toml) find what would run text. Here is a file
-that takes care to look right; tests/utils/test_faults_files.py has many that don't.
+that takes care to look right; the tests in tests/utils have many that don't.
 """
 
 import json
