@@ -6,12 +6,13 @@ NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb)
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test mirror notebooks corpus model results results-real \
+.PHONY: help lab check test mirror notebooks corpus model results results-real \
     bench bench-notebooks bench-small slides lock audit test-newest test-faults clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
-	@echo "make test       run ruff, the tests and every notebook, outputs compared"
+	@echo "make check      run ruff and the quick tests, before a commit"
+	@echo "make test       run ruff, all tests and every notebook, outputs compared"
 	@echo "make mirror     write the classes of utils/ into the notebooks that show them"
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
@@ -22,10 +23,10 @@ help:
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
 	@echo "make bench-small  the same on one processor with 1 GB, offline (Linux, root)"
 	@echo "make slides     write the lectures to build/slides (a browser shows them)"
-	@echo "make lock       write requirements.lock and binder/ by requirements.txt"
+	@echo "make lock       write requirements.lock by requirements.txt"
 	@echo "make audit      look all packages up among known vulnerabilities"
 	@echo "make test-newest  run the tests with the newest version of everything"
-	@echo "make test-faults  try the faults many more times than make test does (an hour)"
+	@echo "make test-faults  try many more faults, and notebooks in another order (an hour)"
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
@@ -38,46 +39,44 @@ lab: .venv/.installed
 	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 	    --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_ARGS)
 
-test: .venv/.installed
+check: .venv/.installed
+	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto -m "not slow" tests/utils tests/tools tests/data
+
+test: .venv/.installed
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m pytest -n auto
 
 mirror: .venv/.installed
-	$(PY) tests/mirror.py --write
+	$(PY) tools/mirror.py --write
 
 notebooks: .venv/.installed
 	env -u MPLBACKEND $(PY) -m nbconvert --to notebook --execute --inplace \
-	    --ExecutePreprocessor.timeout=300 \
+	    --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.startup_timeout=3600 \
 	    --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
 
 corpus: .venv/.installed
 	$(PY) data/village/generate.py
 
 model: .venv/.installed
-	$(PY) data/models/train.py
+	$(PY) -m tools.experiments.models
 
 results: .venv/.installed
-	$(PY) data/results/bottleneck.py
-	$(PY) data/results/minute.py
-	$(PY) data/results/long_sentences.py
-	$(PY) data/results/choices.py
-	$(PY) data/results/score_speed.py
-	$(PY) data/results/rnnsearch.py
-	$(PY) data/results/tasks.py
-	$(PY) data/results/transformer.py
-	$(PY) data/results/processes.py
+	$(PY) -m tools.experiments
 
 results-real: .venv/.installed
-	$(PY) data/results/multi30k.py
+	$(PY) -m tools.experiments multi30k
 
 bench: .venv/.installed
-	$(PY) benchmarks/run.py
+	$(PY) tools/benchmarks/run.py
 
 bench-notebooks: .venv/.installed
-	$(PY) benchmarks/notebooks.py
+	$(PY) tools/benchmarks/notebooks.py
 
 bench-small: .venv/.installed
-	$(PY) benchmarks/notebooks.py --small
+	$(PY) tools/benchmarks/notebooks.py --small
 
 slides: .venv/.installed
 	$(PY) notebooks/slides/build.py
@@ -89,7 +88,7 @@ build/tools/.installed: | .venv/.installed
 	touch build/tools/.installed
 
 lock: build/tools/.installed
-	PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PY) tests/lock.py --write
+	PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PY) tools/lock.py
 
 audit: build/tools/.installed
 	build/tools/bin/python -m pip_audit --strict --disable-pip --require-hashes \
@@ -98,21 +97,17 @@ audit: build/tools/.installed
 	build/tools/bin/python -m pip_audit --strict --disable-pip --no-deps \
 	    -r build/tools/torch.txt
 
-# d2l keeps its version: its newest one needs a numpy from 2022.
 test-newest:
 	$(or $(PYTHON),python3) -m venv --clear build/newest
-	sed -n -e '/^d2l==/p' -e '/^d2l==/!s/^\([A-Za-z0-9._-]*\)==.*/\1/p' requirements.txt \
-	    > build/newest/names.txt
-	build/newest/bin/python -m pip install --disable-pip-version-check \
-	    -r build/newest/names.txt -e .
+	build/newest/bin/python -m pip install --disable-pip-version-check -e ".[test]"
 	build/newest/bin/python -m ruff check .
-	build/newest/bin/python -m pytest
+	build/newest/bin/python -m pytest -n auto
 
 test-faults: .venv/.installed
-	LEARNING_TO_ALIGN_FAULTS=10000 $(PY) -m pytest tests/test_faults_*.py
+	LEARNING_TO_ALIGN_FAULTS=10000 $(PY) -m pytest -n auto tests/utils tests/notebooks
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .*_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +
 

@@ -1,7 +1,7 @@
 """Make a notebook that was opened on Colab find the rest of the course.
 
-Colab opens a notebook alone, in an empty folder. The first line of each notebook clones
-the course into `course` there and runs this file, which
+Colab opens a notebook alone, in an empty folder. The first code cell of each notebook
+clones the course into `course` there and runs this file, which
 
 - installs those of the course's packages that Colab doesn't bring;
 - links `utils` into this folder, where Python looks for it, and `data` beside the

@@ -6,20 +6,38 @@ import warnings
 import hypothesis
 import pytest
 
+# Several workers share the cores: one thread each, and for what they start.
+if WORKER := os.environ.get("PYTEST_XDIST_WORKER"):
+    for library in ("OMP", "MKL", "OPENBLAS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 # The same examples in every run, and no limit on seconds: machines differ.
 hypothesis.settings.register_profile("course", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("course")
+
+
+def pytest_xdist_auto_num_workers():
+    """-n auto: a worker for each core, but no more than 4, for the sake of memory."""
+    usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    return min(len(usable(0)), 4)
+
+
+def pytest_collection_modifyitems(items):
+    """Notebooks first: they are long, and short files fill the gaps at the end."""
+    items.sort(key=lambda item: item.path.suffix != ".ipynb")
 
 
 def pytest_configure(config):
     """Keep the tests, and the kernels that nbval starts, away from the user's folders.
 
     They then run where the home folder can't be written, and no setting of the user
-    changes an output. Figures in tests are drawn without a screen; kernels choose
-    their own backend, which a variable of the user would override.
+    changes an output. Each worker has folders of its own. Figures in tests are drawn
+    without a screen; kernels choose their own backend, which a variable of the user
+    would override.
     """
     for variable in ("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
-        os.environ[variable] = str(config.cache.mkdir(variable.lower()))
+        folder = f"{variable.lower()}-{WORKER or 'main'}"
+        os.environ[variable] = str(config.cache.mkdir(folder))
     os.environ.pop("MPLBACKEND", None)
     outputs = config.rootpath / config.option.nbval_sanitize_with
     config.option.nbval_sanitize_with = str(outputs)  # from any folder

@@ -1,18 +1,15 @@
-"""Keep the cells that show code of utils/ equal to that code.
+"""Keep the cells that show code of utils/ equal to that code; know what is taught.
 
 A mirrored cell's first line is `# mirror: utils.attention.AdditiveAttention`; the rest
 is the source of that class or function, to the letter.
 
-    python tests/mirror.py --check    say which cells differ from utils/
-    python tests/mirror.py --write    write utils/ into the marked cells
+    python tools/mirror.py            say which cells differ from utils/
+    python tools/mirror.py --write    write utils/ into the marked cells: `make mirror`
 """
 
-import argparse
 import ast
-import os
 import re
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +20,43 @@ ROOT = Path(__file__).resolve().parent.parent
 MARKER = "# mirror: "
 ALMOST_MARKER = re.compile(r"^\s*#+\s*mirror\b.*", re.IGNORECASE | re.MULTILINE)
 
+# The public classes and functions of these modules, but for guards of arguments, ...
+WHOLE_MODULES = ("attention", "seq2seq", "variants", "lengths", "transformer")
+GUARDS = ("check_", "require_")
+# ... without these, which only connect the parts, ...
+PLUMBING = {
+    "variants": "FixedTranslatorDecoder decoder_sizes fed_size known_layers positions",
+    "transformer": "head_size",
+}
+# ... and with these of other modules.
+TAUGHT = {
+    "text": "Vocab",
+    "data": "Batch BatchLoader",
+    "training": "masked_cross_entropy train_step running_mean",
+    "by_hand": "gru_step gru_slopes gru_step_backward "
+    "attention_steps attend_backward attention_steps_backward",
+    "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",
+    "rnnsearch": "FirstState GatedUnit DeepOutput RNNsearchDecoder initialise",
+    "tasks": "last_fact attention_on_gold whole_sentences forward_share",
+    "metrics": "links_from_weights alignment_error_rate",
+}
+
+
+def full_names(table):
+    return {
+        f"utils.{module}.{name}" for module in table for name in table[module].split()
+    }
+
+
+def taught(objects):
+    """The names of what is taught, by the tables above and what utils has."""
+    found = full_names(TAUGHT) & set(objects)
+    for full_name in set(objects) - full_names(PLUMBING):
+        _, module, name = full_name.split(".")
+        if module in WHOLE_MODULES and not name.startswith(GUARDS):
+            found.add(full_name)
+    return found
+
 
 def notebook_paths(root=ROOT):
     """The course's notebooks, in reading order, then their solutions."""
@@ -31,14 +65,16 @@ def notebook_paths(root=ROOT):
 
 
 def public_objects(root=ROOT):
-    """Map each `utils.module.name` of a public class or function to its source."""
-    objects = {}
-    for path in sorted((root / "utils").glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        for name, source in definitions(text).items():
-            if not name.startswith("_"):
-                objects[f"utils.{path.stem}.{name}"] = source
-    return objects
+    """Map each `utils.module.name` of a public class or function to its source.
+
+    The exercises, which are a package inside utils, are not among them.
+    """
+    return {
+        f"utils.{path.stem}.{name}": source
+        for path in sorted((root / "utils").glob("*.py"))
+        for name, source in definitions(path.read_text(encoding="utf-8")).items()
+        if not name.startswith("_")
+    }
 
 
 def definitions(text):
@@ -66,95 +102,82 @@ def split_marker(source):
     return None, source
 
 
-def code_cells(paths):
-    """Yield (notebook's name, number of the cell from 1, cell) for each code cell."""
-    for path in paths:
+def code_cells(root):
+    """Yield (place, source) of each code cell; a place is "notebook, cell n"."""
+    for path in notebook_paths(root):
         cells = nbformat.read(path, as_version=4).cells
         for number, cell in enumerate(cells, start=1):
             if cell.cell_type == "code":
-                yield path.name, number, cell
+                yield f"{path.name}, cell {number}", cell.source
 
 
-def mirrored(paths):
-    """Map each marked name to the places ("notebook, cell n") that show it."""
+def mirrored(root=ROOT):
+    """Map each marked name to the places that show it."""
     places = {}
-    for notebook, number, cell in code_cells(paths):
-        name, _ = split_marker(cell.source)
-        if name:
-            places.setdefault(name, []).append(f"{notebook}, cell {number}")
+    for place, source in code_cells(root):
+        if name := split_marker(source)[0]:
+            places.setdefault(name, []).append(place)
     return places
 
 
-def problems(root=ROOT, paths=None):
+def problems(root=ROOT):
     """Every breach of the mirror rule, one sentence each."""
-    paths = notebook_paths(root) if paths is None else paths
     objects = public_objects(root)
-    full_names = {name.rpartition(".")[2]: name for name in objects}
     found = []
-    for notebook, number, cell in code_cells(paths):
-        place = f"{notebook}, cell {number}"
-        name, rest = split_marker(cell.source)
+    for place, source in code_cells(root):
+        name, rest = split_marker(source)
         if name is None:
-            found += [f"{place} {text}" for text in unmarked(rest, full_names)]
+            found += [f"{place} {text}" for text in unmarked(rest, taught(objects))]
         elif name not in objects:
             found.append(f"{place}: {name!r} is no public class or function of utils")
         elif rest != objects[name]:
             found.append(f"{place}: differs from {name}; `make mirror` writes it anew")
         if ALMOST_MARKER.search(rest):
             found.append(f"{place}: a marker is the first line, and `{MARKER}<name>`")
-    for name, places in mirrored(paths).items():
+    shown = mirrored(root)
+    for name, places in shown.items():
         if len(places) > 1:
             found.append(f"{name} is shown {len(places)} times: {'; '.join(places)}")
+    found += [
+        f"{name} is taught, but not shown" for name in taught(objects) - set(shown)
+    ]
     return found
 
 
-def unmarked(source, full_names):
+def unmarked(source, taught_names):
     """What is wrong with the definitions in a cell that has no marker."""
     try:
         names = definitions(as_python(source))
     except SyntaxError:
         return ["is not Python"]
     return [
-        f"defines {name} without the marker `{MARKER}{full_names[name]}`; "
+        f"defines {full.rpartition('.')[2]} without the marker `{MARKER}{full}`; "
         "a toy version has another name"
-        for name in names
-        if name in full_names
+        for full in taught_names
+        if full.rpartition(".")[2] in names
     ]
 
 
-def write(root=ROOT, paths=None):
+def write(root=ROOT):
     """Write the source of utils into the marked cells; return the changed notebooks."""
     objects = public_objects(root)
     changed = []
-    for path in notebook_paths(root) if paths is None else paths:
+    for path in notebook_paths(root):
         notebook = nbformat.read(path, as_version=4)
-        touched = False
+        before = nbformat.writes(notebook)
         for cell in notebook.cells:
-            name, rest = split_marker(cell.source)
-            if cell.cell_type == "code" and name in objects and rest != objects[name]:
+            name, _ = split_marker(cell.source)
+            if cell.cell_type == "code" and name in objects:
                 cell.source = f"{MARKER}{name}\n{objects[name]}"
-                touched = True
-        if touched:
-            replace_file(path, nbformat.writes(notebook) + "\n")
+        after = nbformat.writes(notebook)
+        if after != before:
+            path.write_text(after + "\n", encoding="utf-8", newline="\n")
             changed.append(path)
     return changed
 
 
-def replace_file(path, text):
-    """Write the file whole or not at all."""
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    with open(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.chmod(part, path.stat().st_mode)
-    os.replace(part, path)
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--check", action="store_true", help="report, change nothing")
-    action.add_argument("--write", action="store_true", help="write the marked cells")
-    if parser.parse_args(arguments).write:
+def main():
+    if sys.argv[1:] == ["--write"]:
         for path in write():
             print(f"wrote {path.relative_to(ROOT)}")
     found = problems()

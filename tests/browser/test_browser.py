@@ -1,46 +1,30 @@
 """The course as a reader meets it: JupyterLab as `make lab` starts it, in a browser.
 
 The notebooks are copies without outputs, so whatever a test sees was made in its run.
-Where Playwright or the system's Chromium is missing, the tests are skipped and say so.
-`pytest tests/test_browser.py -rP` tells how long the first heatmap took.
+`pytest tests/browser/test_browser.py -rP` tells how long the first heatmap took.
 """
 
 import io
-import os
+import json
 import re
-import shlex
 import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 
 import nbformat
 import pytest
-from mirror import ROOT
+from helpers_repo import PATIENCE, ROOT, lab_arguments, server, until
 from PIL import Image
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    None,
-)
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM, reason="needs Chromium, which is not installed"),
-    pytest.mark.skipif(not shutil.which("make"), reason="make is not installed"),
-]
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 NOTEBOOKS = ("00_start_here", "02_additive_scoring", "06_heatmaps")
-JUPYTER = ("CONFIG", "DATA", "RUNTIME")  # folders, kept apart from the user's
-SECONDS = 240  # the longest that anything may take, on a machine with other work
-ALL_NUMBERED = """() => {
+ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
+ALL_RUN = """(error) => {
     const all = document.querySelectorAll(".jp-CodeCell .jp-InputPrompt");
     // A folded cell has a second prompt, which stays empty.
     const prompts = [...all].filter(p => !p.closest(".jp-Placeholder"));
-    return prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
+    return document.querySelector(error) ||
+        prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
 }"""
-ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
 DIGEST = """async (img) => {
     const bytes = await (await fetch(img.src)).arrayBuffer();
     const hash = await crypto.subtle.digest("SHA-256", bytes);
@@ -48,68 +32,9 @@ DIGEST = """async (img) => {
 }"""
 
 
-def lab_arguments(port):
-    """What `make lab` gives to JupyterLab: make says it, without running it."""
-    options = f"--no-browser --ServerApp.port={port}"
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # JupyterLab asks for it
-        options += " --allow-root"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    command = ["make", "-C", str(ROOT), "-n", "lab", f"LAB_ARGS={options}"]
-    told = subprocess.run(command, capture_output=True, text=True, env=environment)
-    line = told.stdout.replace("\\\n", " ").rpartition(" -m jupyterlab ")[2]
-    return shlex.split(line.partition("\n")[0])
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until(condition, seconds=SECONDS):
-    """What the condition returns, once that is true."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited {seconds} seconds in vain"
-        time.sleep(0.05)
-    return found
-
-
-class Lab:
-    """A running JupyterLab. address: as it prints it, with the token."""
-
-    def __init__(self, folder):
-        self.folder, self.log = folder, folder / "lab.log"
-        own = {f"JUPYTER_{name}_DIR": folder / name for name in JUPYTER}
-        self.started = time.monotonic()
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterlab", *lab_arguments(free_port())],
-                cwd=folder,
-                env=os.environ | own,
-                stdout=log,
-                stderr=log,
-            )
-
-    def find_address(self):
-        assert self.process.poll() is None, self.log.read_text()
-        found = re.search(r"http://127\S+token=\w+", self.log.read_text())
-        return found and found[0]
-
-    def answers(self):
-        """JupyterLab prints its address a moment before it listens there."""
-        assert self.process.poll() is None, self.log.read_text()
-        try:
-            with urllib.request.urlopen(self.address, timeout=SECONDS):
-                return True
-        except urllib.error.HTTPError:
-            raise
-        except urllib.error.URLError:
-            return False
-
-
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+def lab(tmp_path_factory, browser):
+    """Call it with a notebook's name for its address, token included."""
     folder = tmp_path_factory.mktemp("a course")
     (folder / "notebooks").mkdir()
     (folder / "data").symlink_to(ROOT / "data")
@@ -121,42 +46,29 @@ def lab(tmp_path_factory):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
         nbformat.write(notebook, folder / "notebooks" / f"{name}.ipynb")
-    running = Lab(folder)
-    try:
-        running.address = until(running.find_address)
-        until(running.answers)
-        yield running
-    finally:
-        running.process.terminate()
-        running.process.wait(SECONDS)
+    with server(folder, lab_arguments(), cwd=folder) as base:
+        (settings,) = folder.glob("jpserver-*.json")
+        token = json.loads(settings.read_text(encoding="utf-8"))["token"]
 
+        def address(name=None):
+            """Of a notebook; without a name, of what `make lab` opens."""
+            place = f"lab/workspaces/{name}/tree/notebooks/{name}.ipynb" if name else ""
+            return f"{base}/{place}?token={token}"
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
+        yield address
 
 
 @pytest.fixture
-def page(lab, browser, tmp_path):
+def page(browser, tmp_path):
     """A page in which every notebook opens alone; a picture of its end is kept."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(1000 * SECONDS)
+    page.set_default_timeout(1000 * PATIENCE)
     yield page
     page.screenshot(path=tmp_path / "end.png")
     page.close()
 
 
-def open_notebook(page, lab, name=None):
-    """Open a notebook of this name; without a name, what `make lab` opens."""
-    address = lab.address
-    if name is not None:
-        folder, _, token = address.partition("/lab/")[0], *address.partition("?")[1:]
-        address = f"{folder}/lab/workspaces/{name}/tree/notebooks/{name}.ipynb?{token}"
+def open_notebook(page, address):
     page.goto(address)
     page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
@@ -168,24 +80,19 @@ def run_all(page):
 
 
 def wait_until_run(page):
-    """Wait for a number beside every code cell, then look for errors."""
-    page.wait_for_function(ALL_NUMBERED)
+    """Wait for a number beside every code cell, or for an error."""
+    page.wait_for_function(ALL_RUN, arg=ERROR)
     assert page.locator(ERROR).all_text_contents() == []
 
 
-def test_it_wants_a_token(lab):
-    base = lab.address.partition("/lab")[0]
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(f"{base}/api/contents", timeout=SECONDS)
-
-
 def test_a_first_reader_sees_a_heatmap(lab, page, tmp_path):
-    open_notebook(page, lab)
-    opened = time.monotonic() - lab.started
+    start = time.monotonic()
+    open_notebook(page, lab())
+    opened = time.monotonic() - start
     run_all(page)
     heatmap = page.locator(".jp-OutputArea-output img").first
     heatmap.scroll_into_view_if_needed()
-    seen = time.monotonic() - lab.started
+    seen = time.monotonic() - start
     print(f"notebook 00 open after {opened:.0f} s, first heatmap after {seen:.0f} s")
     wait_until_run(page)
     shown = Image.open(io.BytesIO(heatmap.screenshot(path=tmp_path / "heatmap.png")))
@@ -231,7 +138,7 @@ class ExplorerOnPage:
 
 
 def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
-    open_notebook(page, lab, "06_heatmaps")
+    open_notebook(page, lab("06_heatmaps"))
     run_all(page)
     wait_until_run(page)
     explorer = ExplorerOnPage(page)
@@ -268,27 +175,23 @@ def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
     assert page.locator(ERROR).all_text_contents() == []
 
 
-SCORES = """import torch
-
-from utils import exercises
-
-
-def my_scores(queries, keys, W, U, v):
+SCORES = """def my_scores(queries, keys, W, U, v):
     sums = (queries @ W.T).unsqueeze(2) + (keys @ U.T).unsqueeze(1)
-    return torch.tanh(sums) @ v
-
-
-exercises.additive_scores(my_scores)"""
+    return sums.tanh() @ v
+"""
 
 
 def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page, tmp_path):
-    open_notebook(page, lab, "02_additive_scoring")
+    open_notebook(page, lab("02_additive_scoring"))
     cell = page.locator(".jp-CodeCell", has_text="exercises.additive_scores(")
     editor, answer = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output")
 
-    def attempt(name, code, expected):
+    def attempt(name, function, expected):
         editor.click()
-        if code:
+        if function:
+            code = re.sub(
+                r"def my_scores.*?\.\.\.[^\n]*\n", function, starter, flags=re.S
+            )
             page.keyboard.press("Control+a")
             page.keyboard.insert_text(code)
             assert editor.inner_text().split() == code.split()
@@ -298,8 +201,10 @@ def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page, tmp_path):
         page.screenshot(path=tmp_path / f"{name}.png")
         return " ".join(answer.inner_text().split())
 
+    cells = nbformat.read(ROOT / "notebooks/02_additive_scoring.ipynb", 4).cells
+    (starter,) = [c.source for c in cells if "additive_scores(my" in c.source]
     attempt("not attempted", None, "Not attempted yet")
-    wrong = attempt("wrong", SCORES.replace("torch.tanh(sums)", "sums"), "Not yet")
+    wrong = attempt("wrong", SCORES.replace(".tanh()", ""), "Not yet")
     assert "the tanh is missing" in wrong and "✓" not in wrong
     right = attempt("right", SCORES, "✓ Right")
     assert "Not yet" not in right

@@ -1,34 +1,20 @@
 """The lectures: what the slides show, and that every slide fits, without a network.
 
-The browser is the system's Chromium; where it or Playwright is missing, or where the
-packages that the pages load can't be fetched, those tests are skipped and say so.
+Where the packages that the pages load can't be fetched, the tests in a browser are
+skipped and say so.
 """
 
-import functools
-import hashlib
-import http.server
-import io
 import re
-import shutil
-import tarfile
-import threading
 
-import mirror
 import nbformat
 import pytest
-from helpers_tools import script
+from helpers_repo import NUMBERED, PATIENCE, ROOT, read, script
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-build = script(mirror.ROOT / "notebooks" / "slides" / "build.py")
+build = script(ROOT / "notebooks" / "slides" / "build.py")
 LECTURES = [
-    path
-    for path in sorted(build.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    if build.prepared(nbformat.read(path, as_version=4)).cells
+    path for path in NUMBERED if build.prepared(nbformat.read(path, as_version=4)).cells
 ]
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    None,
-)
 KINDS = {"slide", "subslide", "fragment", "-", "notes", "skip"}
 
 SMALLEST_TYPE = 16  # pixels of 720
@@ -76,24 +62,28 @@ def misfits(found):
 # --- what is shown ---------------------------------------------------------------
 
 
-def cell(source, kind=None, outputs=()):
-    new = new_markdown_cell(source)
-    if outputs:
-        new = new_code_cell(source, outputs=list(outputs))
-    if kind:
-        new.metadata["slideshow"] = {"slide_type": kind}
-    return new
+def cell(source, kind=None):
+    slideshow = {"slideshow": {"slide_type": kind}} if kind else {}
+    return new_markdown_cell(source, metadata=slideshow)
 
 
 def shown(*cells):
     """(slide type, text) of what a notebook of these cells shows."""
     prepared = build.prepared(new_notebook(cells=list(cells)))
-    return [(build.slide_type(c), c.source) for c in prepared.cells]
+    return [(build.slide_type(c), c.source.strip()) for c in prepared.cells]
 
 
-def test_a_cell_without_a_slide_type_is_not_shown():
-    assert shown(cell("new"), cell("old", "skip"), cell("a", "slide")) == [
-        ("slide", "a")
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("[next](02_additive_scoring.ipynb)", "[next](02_additive_scoring.html)"),
+        ("See [the words](GLOSSARY.md).", "See the words."),  # no slides lead there
+        ("## Learned\n\n## Exercises\n\n1. Do.", "## Learned"),
+    ],
+)
+def test_what_a_cell_shows(source, expected):
+    assert shown(cell("new"), cell("old", "skip"), cell(source, "slide")) == [
+        ("slide", expected)
     ]
 
 
@@ -115,48 +105,6 @@ def test_each_heading_and_each_second_table_begins_a_slide():
     assert kinds == ["-", "slide", "subslide", "subslide"]
 
 
-def test_exercises_are_left_out_and_links_lead_to_slides():
-    text = "## Learned\n\n[next](02_additive_scoring.ipynb)\n\n## Exercises\n\n1. Do."
-    assert shown(cell(text, "slide")) == [
-        ("slide", "## Learned\n\n[next](02_additive_scoring.html)")
-    ]
-
-
-def test_links_to_other_documents_become_text():
-    assert shown(cell("See [the words](GLOSSARY.md).", "slide")) == [
-        ("slide", "See the words.")
-    ]
-
-
-def test_a_figure_is_shown_and_its_code_is_a_note():
-    drawn = build.embedded(build.np.zeros((40, 60, 3), dtype="uint8"))
-    picture = new_output("display_data", {"image/png": drawn["data"]})
-    (figure, note) = build.code_cells(cell("plot()", "slide", [picture]), "slide")
-    assert figure.metadata.shown["figure"]["width"] == 60 * build.ZOOM
-    assert not figure.metadata.shown["code"] and "plot()" in note.source
-
-
-def test_a_tall_figure_gets_two_slides_cut_where_nothing_is_drawn():
-    pixels = build.np.zeros((1000, 60, 3), dtype="uint8")
-    pixels[530:540] = 255
-    assert [len(half) for half in build.halves(pixels)] == [530, 470]
-    assert len(build.halves(pixels[: build.TALL])) == 1
-
-
-def test_code_without_room_beside_its_output_becomes_a_note():
-    for lines, kinds in ((5, ["slide"]), (build.LINES, ["slide", "notes"])):
-        output = new_output("stream", text="a line\n" * lines)
-        cells = build.code_cells(cell("print(...)", "slide", [output]), "slide")
-        assert [build.slide_type(c) for c in cells] == kinds
-        assert cells[0].metadata.shown["text"].count("a line") == lines
-
-
-def test_a_bar_of_progress_is_not_shown():
-    data = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "0%|  |"}
-    bar = new_output("display_data", data)
-    assert build.printed(cell("fit()", "slide", [bar])) == ""
-
-
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_the_slide_types_are_known_and_the_title_comes_first(path):
     notebook = nbformat.read(path, as_version=4)
@@ -164,61 +112,9 @@ def test_the_slide_types_are_known_and_the_title_comes_first(path):
     assert build.slide_type(notebook.cells[0]) == "slide"
 
 
-# --- what the pages load ---------------------------------------------------------
+# --- the instructor's page --------------------------------------------------------
 
-
-@pytest.fixture
-def registry(tmp_path, monkeypatch):
-    """A registry on this machine, with one small package; .asked are its requests."""
-    folder = tmp_path / "registry" / "small" / "-"
-    folder.mkdir(parents=True)
-    with tarfile.open(folder / "small-1.tgz", "w:gz") as files:
-        info = tarfile.TarInfo("package/dist/small.js")
-        info.size = 2
-        files.addfile(info, io.BytesIO(b"42"))
-    sha256 = hashlib.sha256((folder / "small-1.tgz").read_bytes()).hexdigest()
-    packages = {"small/-/small-1.tgz": (sha256, {"dist/small.js"})}
-    monkeypatch.setattr(build, "FETCHED", packages)
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            server.asked.append(self.path)
-
-    handler = functools.partial(Handler, directory=tmp_path / "registry")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.asked, server.packages = [], packages
-    server.url = f"http://127.0.0.1:{server.server_port}/"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-
-
-def test_packages_are_fetched_once(registry, tmp_path):
-    for out in (tmp_path / "one", tmp_path / "one", tmp_path / "two"):
-        build.fetch(out, tmp_path / "cache", registry.url)
-        assert (out / "small" / "dist" / "small.js").read_text() == "42"
-    assert registry.asked == ["/small/-/small-1.tgz"]
-
-
-def test_a_package_with_a_wrong_checksum_is_refused(registry, tmp_path):
-    registry.packages["small/-/small-1.tgz"] = ("0" * 64, {"dist/small.js"})
-    with pytest.raises(ValueError, match="does not match the known hash"):
-        build.fetch(tmp_path / "out", tmp_path / "cache", registry.url)
-    assert not (tmp_path / "out").exists()
-    assert not list((tmp_path / "cache").iterdir())
-
-
-def test_without_a_network_the_message_says_what_to_do(registry, tmp_path):
-    registry.shutdown()
-    registry.server_close()
-    with pytest.raises(ConnectionError, match="put that file into .*cache"):
-        build.fetch(tmp_path / "out", tmp_path / "cache", registry.url)
-
-
-# --- the instructor's page and the glossary ----------------------------------------
-
-TEACHING = (build.NOTEBOOKS / "INSTRUCTOR.md").read_text(encoding="utf-8")
-GLOSSARY = (build.NOTEBOOKS / "GLOSSARY.md").read_text(encoding="utf-8")
+TEACHING = read("notebooks/INSTRUCTOR.md")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
 
 
@@ -249,30 +145,9 @@ def test_the_instructor_quotes_figures_that_the_notebook_has(number, text):
 
 
 def test_a_figure_that_a_notebook_does_not_have_is_noticed():
-    notebook = new_notebook(
-        cells=[
-            cell("It is 0.373."),
-            cell("1", "-", [new_output("stream", text="BLEU 89.9")]),
-        ]
-    )
-    assert figures_not_in("0.37 and 89.9 and 12.5", notebook) == ["12.5"]
-
-
-def test_the_quiz_has_answers_that_are_folded():
-    questions = [text for _, text in about() if "(Notebook" in text]
-    assert len(questions) >= 25
-    for question in questions:
-        asked, answer = question.split("<details><summary>Answer</summary>")
-        assert "?" in asked or asked.startswith(" Name"), asked
-        assert len(answer.split("</details>")[0].split()) >= 20, answer
-
-
-def test_the_glossary_has_twelve_words_in_two_languages():
-    rows = [row.split("|") for row in GLOSSARY.splitlines() if row.startswith("|")][2:]
-    assert len(rows) == 12
-    for _, english, chinese, meaning, translated, *_ in rows:
-        assert re.search("[a-z]", english + meaning)
-        assert re.search("[\u4e00-\u9fff]", chinese) and len(translated) > 10
+    output = new_output("stream", text="BLEU 89.9")
+    cells = [cell("It is 0.373."), new_code_cell("1", outputs=[output])]
+    assert figures_not_in("0.37, 89.9, 12.5", new_notebook(cells=cells)) == ["12.5"]
 
 
 def test_every_chapter_of_the_instructor_s_page_can_be_reached():
@@ -286,7 +161,7 @@ def test_every_chapter_of_the_instructor_s_page_can_be_reached():
 
 
 @pytest.fixture(scope="module")
-def slides(tmp_path_factory):
+def slides(tmp_path_factory, browser):
     """A folder with all that the pages load; `opened` writes a page when it is used."""
     out = tmp_path_factory.mktemp("slides")
     try:
@@ -296,18 +171,6 @@ def slides(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright")
-    if not CHROMIUM:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def tab(browser):
     """A tab without a network; .trouble lists what it asked in vain, and errors."""
@@ -315,6 +178,7 @@ def tab(browser):
         viewport={"width": 1280, "height": 720}, offline=True, reduced_motion="reduce"
     )
     tab = context.new_page()
+    tab.set_default_timeout(1000 * PATIENCE)
     tab.trouble, tab.asked = [], []
     tab.on("pageerror", lambda error: tab.trouble.append(str(error)))
     tab.on("requestfailed", lambda request: tab.trouble.append(request.url))
@@ -404,16 +268,6 @@ def test_the_presenter_reads_the_notes(slides, tab):
     with tab.context.expect_page() as popup:
         tab.keyboard.press("s")
     notes = popup.value.locator(".speaker-controls-notes .value")
-    notes.filter(has_text=noted.split(".")[0].strip()).wait_for(timeout=20_000)
+    notes.filter(has_text=noted.split(".")[0].strip()).wait_for()
     assert notes.locator("svg").count()  # formulas, once each
     assert not notes.locator("math").count()
-
-
-def test_the_page_of_contents_leads_to_every_lecture(slides, tab):
-    build.write(LECTURES[:3], slides)
-    tab.goto((slides / "index.html").as_uri())
-    links = tab.locator("li a")
-    assert links.count() >= 3
-    for k in range(links.count()):
-        assert (slides / links.nth(k).get_attribute("href")).is_file()
-    assert not tab.trouble

@@ -4,111 +4,105 @@ No container is built here: repo2docker, where it is installed, renders what it 
 build; binder/start is run as it is, and binder/postBuild is read by bash.
 """
 
-import importlib.util
 import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
-import lock
-import mirror
 import nbformat
 import pytest
 import yaml
-from test_layout import repository_files
+from helpers_repo import (
+    NOTEBOOKS,
+    NUMBERED,
+    ROOT,
+    answer,
+    read,
+    repository_files,
+    script,
+    server,
+)
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from traitlets.config import Config
 
-ROOT = lock.ROOT
 BINDER = ROOT / "binder"
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(
     not BASH or os.name == "nt", reason="binder's scripts run in bash on Linux"
 )
+PIN = re.compile(r"^(?: +- )?([\w.-]+)==?([\d.]+)", re.MULTILINE)
+
+# --- the files that list packages agree -----------------------------------------
 
 
-def read(name):
-    return (ROOT / name).read_text(encoding="utf-8")
+def pins(text):
+    """Map each package that a text pins to its exact version."""
+    return {canonicalize_name(name): version for name, version in PIN.findall(text)}
 
 
-# --- the environments cannot drift --------------------------------------------
-
-REQUIRED = "torch==2.0.1\nnumpy==1.2.3\n# tests\nd2l==0.17.0   # a comment\n-e .\n"
-ENVIRONMENT = """
-channels: [conda-forge]
-dependencies:
-  - python=3.11
-  - pytorch=2.0.1=cpu_*
-  - numpy=1.2.3
-  - pip
-  - pip:
-      - d2l==0.17.0
-"""
-HASH = "--hash=sha256:" + "0a" * 32
-LOCK = lock.HEADER.format(torch="2.0.1") + (
-    f"d2l==0.17.0 \\\n    {HASH}\n"
-    f"ipython==8.1 ; python_full_version < '3.11' \\\n    {HASH} \\\n    {HASH}\n"
-    f"ipython==9.1 ; python_full_version >= '3.11' \\\n    {HASH}\n"
-    f"numpy==1.2.3 \\\n    {HASH}\n"
-)
+def drift(requirements, environment, lock):
+    """The packages in which Binder's environment or the lock leave requirements.txt."""
+    wanted = pins(requirements)
+    on_binder = pins(requirements.partition("# Its tests")[0])
+    on_binder["python"] = pins(environment)["python"]
+    on_binder["pytorch"] = on_binder.pop("torch")
+    found = dict(on_binder.items() ^ pins(environment).items()).keys()
+    locked = pins(lock)
+    found |= {name for name in wanted if locked.get(name) != wanted[name]} - {"torch"}
+    entries = re.findall(r"^[\w.-]+==(?:.*\\\n)*.*", lock, re.MULTILINE)
+    found |= {entry[:30] for entry in entries if "--hash=sha256:" not in entry}
+    found |= {name for name in locked if re.match("torch|nvidia|cuda|triton", name)}
+    if f"install torch=={wanted['torch']}\n" not in lock:
+        found |= {"torch"}
+    return found
 
 
-def test_both_follow_requirements():
-    assert lock.problems() == []
+LISTS = [
+    read(name)
+    for name in ("requirements.txt", "binder/environment.yml", "requirements.lock")
+]
 
 
-def test_what_agrees_passes():
-    assert lock.environment_problems(REQUIRED, ENVIRONMENT) == []
-    assert lock.lock_problems(REQUIRED, LOCK) == []
+def test_binder_and_the_lock_follow_requirements():
+    assert drift(*LISTS) == set()
+    assert re.search(r"- pytorch=[\d.]+=cpu_\*\n", LISTS[1]), "no build without CUDA"
 
 
-@pytest.mark.parametrize(
-    "old, new",
-    [
-        ("numpy=1.2.3", "numpy=1.2.4"),
-        ("d2l==0.17.0", "d2l==0.17.1"),
-        ("      - d2l==0.17.0", "      - d2l==0.17.0\n      - pandas==2.0"),
-        ("      - d2l==0.17.0", "      - torch==2.0.1\n      - d2l==0.17.0"),
-        ("d2l==", "tqdm=="),
-        ("pytorch=2.0.1=cpu_*", "pytorch=2.0.1"),
-        ("pytorch=2.0.1=cpu_*", "pytorch=2.0.1=cuda126_*"),
-        ("pytorch=2.0.1=cpu_*", "pytorch=2.0.2=cpu_*"),
-        ("  - pip\n", "  - pip\n  - cuda-version\n"),
-        ("  - pip\n", "  - pip\n  - pandas=2.0\n"),
-    ],
-)
-def test_a_drift_of_binder_is_found(old, new):
-    assert old in ENVIRONMENT
-    changed = ENVIRONMENT.replace(old, new)
-    assert lock.environment_problems(REQUIRED, changed)
+@pytest.mark.parametrize("name", pins(LISTS[0]))
+def test_a_version_that_only_one_list_has_is_found(name):
+    version = pins(LISTS[0])[name]
+    changed = re.sub(rf"^{name}=={version}", f"{name}==99.0", LISTS[0], flags=re.M)
+    assert drift(changed, *LISTS[1:]) & {name, "pytorch"}
 
 
-@pytest.mark.parametrize(
-    "old, new",
-    [
-        ("numpy==1.2.3", "numpy==1.2.4"),
-        ("d2l==0.17.0", "tqdm==0.17.0"),
-        (f"numpy==1.2.3 \\\n    {HASH}", "numpy==1.2.3"),
-        (HASH, "--hash=md5:" + "0a" * 16),
-        ("d2l==", f"torch==2.0.1 \\\n    {HASH}\nd2l=="),
-        ("d2l==", f"nvidia-cublas==1.0 \\\n    {HASH}\nd2l=="),
-        ("torch==2.0.1", "torch==2.0.2"),
-    ],
-)
-def test_a_drift_of_the_lock_file_is_found(old, new):
-    assert old in LOCK
-    assert lock.lock_problems(REQUIRED, LOCK.replace(old, new))
+def test_what_does_not_belong_into_the_lock_or_on_binder_is_found():
+    requirements, environment, lock = LISTS
+    for line in ("torch==2.0", "nvidia-cublas==1.0 \\\n    --hash=sha256:0a", "x==1"):
+        assert drift(requirements, environment, f"{lock}\n{line}\n")
+    assert drift(requirements, f"{environment}      - pandas==2.0\n", lock)
 
 
-def test_a_requirement_without_an_exact_version_is_refused():
-    with pytest.raises(ValueError, match="no exact version"):
-        lock.pins(["numpy>=1.2"])
+def test_pyproject_names_what_requirements_pins():
+    course, tests = read("pyproject.toml").split("[project.optional-dependencies]")
+    course = course.partition("\ndependencies = [")[2]
+    tests = tests.partition("\n]")[0]
+    for text, pinned in zip(
+        (course, tests), LISTS[0].split("# Its tests"), strict=True
+    ):
+        named = [Requirement(line) for line in re.findall(r'^ +"(.+?)"', text, re.M)]
+        assert {canonicalize_name(item.name) for item in named} == pins(pinned).keys()
+        for item in named:
+            assert pins(pinned)[canonicalize_name(item.name)] in item.specifier
+
+
+def test_every_direct_dependency_has_its_reason():
+    table = read(".github/SECURITY.md").partition("| package |")[2]
+    listed = re.findall(r"^\| ([\w.-]+) \|", table, re.M)
+    assert set(listed) == pins(LISTS[0]).keys()
 
 
 # --- the folder binder/ -------------------------------------------------------
@@ -142,8 +136,8 @@ def start(tmp_path):
             "HOME": str(tmp_path / "home"),
             "OMP_NUM_THREADS": "99",  # what an image may have set
         }
-        script = [BINDER / "start", *command]
-        return subprocess.run(script, env=environment, capture_output=True, text=True)
+        command = [BINDER / "start", *command]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
 
     return run
 
@@ -188,54 +182,14 @@ def test_start_hands_on_the_command_and_the_list_of_fonts(start, tmp_path):
     assert copied.read_text() == "the learner's own"
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Stay(urllib.request.HTTPRedirectHandler):
-    """Report a redirection instead of following it."""
-
-    def redirect_request(self, request, file, code, message, headers, address):
-        return None
-
-
-def first_redirection(address, seconds=60):
-    """Where an address leads, once something answers there."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), Stay)
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return opener.open(address, timeout=5).status
-        except urllib.error.HTTPError as error:
-            return error.headers["Location"]
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
-
-
+@pytest.mark.slow
 def test_the_container_opens_at_notebook_00(tmp_path):
     """Started as repo2docker's image starts it, with the settings that it copies."""
-    (tmp_path / "config").mkdir()
-    shutil.copy(BINDER / "jupyter_config.json", tmp_path / "config")
-    port = free_port()
-    options = f"--no-browser --allow-root --ServerApp.port={port}"
-    options += " --ServerApp.ip=127.0.0.1 --ServerApp.token=a"
-    folders = {"JUPYTER_CONFIG_PATH": tmp_path / "config", "HOME": tmp_path}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "notebook", *options.split()],
-        cwd=ROOT,
-        env={**os.environ, **{name: str(path) for name, path in folders.items()}},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        place = first_redirection(f"http://127.0.0.1:{port}/?token=a")
-    finally:
-        server.terminate()
-        server.wait()
+    shutil.copytree(BINDER, tmp_path / "config")
+    arguments = "notebook --ServerApp.ip=127.0.0.1 --ServerApp.token=a".split()
+    settings = {"JUPYTER_CONFIG_PATH": tmp_path / "config"}
+    with server(tmp_path, arguments, **settings) as address:
+        _, place = answer(f"{address}/?token=a")
     path = urlsplit(place).path
     assert path == "/lab/tree/notebooks/00_start_here.ipynb"
     assert (ROOT / path.removeprefix("/lab/tree/")).is_file()
@@ -275,264 +229,147 @@ def test_repo2docker_takes_the_folder(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Colab runs on Linux")
-def test_a_notebook_alone_finds_the_course(tmp_path):
+@pytest.mark.parametrize("beside", ["", "utils.py"])
+def test_a_notebook_alone_finds_the_course(tmp_path, beside):
+    """The first cell, twice, where a copy of the course takes the place of git's."""
     content = tmp_path / "content"
-    for part in ("binder", "utils", "data"):
-        shutil.copytree(ROOT / part, content / "course" / part)
-    shutil.copy(ROOT / "requirements.txt", content / "course")
-    for _ in range(2):  # a learner runs the first cell again
-        command = [sys.executable, content / "course" / "binder" / "colab.py"]
-        done = subprocess.run(command, cwd=content, capture_output=True, text=True)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    program = """
-import utils.data
-from pathlib import Path
-print(utils.data.__file__, len(utils.corpora.load_village()["test"]))
-assert Path("../data/models/village-en-fr.safetensors").is_file()
+    content.mkdir()
+    if beside:
+        (content / beside).write_text("x = 1\n", encoding="utf-8")
+    program = f"""
+import os, sys
+sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f)]
+sys.path = [p for p in sys.path if p != {str(ROOT)!r}]
+def system(command):
+    git, colab = command.split(" && ")
+    assert git.split()[:3] == ["git", "clone", "-q"] and git.endswith(" course"), git
+    for name in ("binder", "utils", "data", "requirements.txt"):
+        run("cp -r '{ROOT}/" + name + "' course")
+    return run(colab.replace("python", sys.executable, 1))
+os.makedirs("course")
+run, os.system = os.system, system
+cell = {first_cells()["00_start_here.ipynb"]!r}
+exec(cell)
+os.system = None
+exec(cell)
+import utils.corpora
+print(utils.corpora.__file__, len(utils.corpora.load_village()["test"]))
+assert os.path.isfile("../data/models/village-en-fr.safetensors")
 """
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=content, capture_output=True, text=True)
-    assert done.stdout.startswith(str(content / "utils" / "data.py")), done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=content,
+        capture_output=True,
+        text=True,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith(str(content / "utils" / "corpora.py"))
 
 
 def test_colab_installs_what_is_missing():
-    spec = importlib.util.spec_from_file_location("colab", BINDER / "colab.py")
-    colab = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(colab)
+    colab = script(BINDER / "colab.py")
     text = "# a comment\nnumpy==0.0.1\nnot-there==1.2  # why\n\n# Its tests\nruff==1\n"
     assert colab.missing(text) == ["not-there==1.2"]
-    assert "# Its tests" in read("requirements.txt")  # where it stops reading
+    assert "# Its tests" in LISTS[0]  # where it stops reading
 
 
-# The first line of a notebook, where the course isn't installed: see binder/colab.py.
-COLAB = re.compile(
-    r"^import importlib\.util as find, os; "
-    r'assert find\.find_spec\("utils"\) or not os\.system\('
-    r'"git clone -q https://github\.com/[\w.-]+/learning-to-align course '
-    r'&& python course/binder/colab\.py"\)  # noqa.*$',
-    re.MULTILINE,
-)
+def code(path):
+    cells = nbformat.read(path, as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
 
 
-def colab_problems(first_cells):
-    """The notebooks (a dict of first code cells) without the line that most have."""
-    lines = {name: COLAB.match(source) for name, source in first_cells.items()}
-    forms = {match[0] for match in lines.values() if match}
-    return [f"{len(forms)} forms"] * (len(forms) > 1) + [
-        name for name, match in lines.items() if forms and not match
-    ]
+def first_cells():
+    return {path.name: code(path)[0] for path in NUMBERED}
 
 
-def test_every_notebook_begins_with_the_same_line_for_colab():
-    first = {}
-    for path in mirror.notebook_paths():
-        cells = nbformat.read(path, as_version=4).cells
-        codes = [cell.source for cell in cells if cell.cell_type == "code"]
-        if path.parent.name == "notebooks":
-            first[path.name] = codes[0]
-    assert colab_problems(first) == []
+def test_every_notebook_begins_with_the_same_cell_for_colab():
+    assert len(set(first_cells().values())) == 1
 
 
-LINE = (
-    "import importlib.util as find, os; "
-    'assert find.find_spec("utils") or not os.system('
-    '"git clone -q https://github.com/OWNER/learning-to-align course '
-    '&& python course/binder/colab.py")  # noqa: E401, E501, E702, I001'
-)
-
-
-def test_a_notebook_without_the_line_for_colab_is_found():
-    assert colab_problems({"a": LINE, "b": f"{LINE}\nx = 1"}) == []
-    assert colab_problems({"a": LINE, "b": "x = 1"}) == ["b"]
-    assert colab_problems({"a": LINE, "b": f"x = 1\n{LINE}"}) == ["b"]
-    assert colab_problems({"a": LINE, "b": LINE.replace("OWNER", "me")})
-
-
-def test_the_line_for_colab_does_nothing_where_the_course_is(monkeypatch):
-    monkeypatch.setattr(os, "system", lambda command: pytest.fail(command))
-    exec(LINE, {})
+def test_no_other_cell_starts_a_shell():
+    """ruff's S605 would say so of the cells for Colab too, and isn't asked."""
+    rest = [cell for path in NUMBERED for cell in code(path)[1:]]
+    rest += [cell for path in NOTEBOOKS if path not in NUMBERED for cell in code(path)]
+    assert [
+        cell for cell in rest if re.search(r"os\.(system|popen)|^!", cell, re.M)
+    ] == []
 
 
 # --- the repository's owner, in one place -------------------------------------
 
-BINDER_LINK = re.compile(r"https://mybinder\.org[^\s)>]+")
 NAME = "learning-to-align"
 OWNED = re.compile(rf"github\.com(?:/|%2F)([\w.-]+)(?:/|%2F){NAME}\b")
 
 
-def binder_problems(text, files):
-    """What is wrong with the address of Binder in the text of a README."""
-    addresses = BINDER_LINK.findall(text)
-    if len(addresses) != 1:
-        return [f"{len(addresses)} addresses of Binder, where one is wanted"]
-    parts = urlsplit(addresses[0])
-    problems = []
-    if not re.fullmatch(rf"/v2/gh/[\w.-]+/{NAME}/\w+", parts.path):
-        problems.append(f"{parts.path} is not /v2/gh/OWNER/{NAME}/HEAD")
-    opened = parse_qs(parts.query).get("labpath", [])
-    if len(opened) != 1 or opened[0] not in files:
-        problems.append(f"it opens {opened or 'nothing'}, which isn't there")
-    return problems
-
-
-def other_owners(owner, texts):
-    """The files whose addresses of this repository name another owner."""
-    return [name for name, text in texts.items() if set(OWNED.findall(text)) - {owner}]
-
-
 def test_the_binder_link_opens_what_is_there():
-    files = {path.relative_to(ROOT).as_posix() for path in repository_files()}
-    assert binder_problems(read("README.md"), files) == []
+    (address,) = re.findall(r"https://mybinder\.org[^\s)>]+", read("README.md"))
+    parts = urlsplit(address)
+    assert re.fullmatch(rf"/v2/gh/[\w.-]+/{NAME}/HEAD", parts.path)
+    (opened,) = parse_qs(parts.query)["labpath"]
+    assert (ROOT / opened).is_file()
 
 
-def test_every_address_names_the_owner_that_the_binder_link_names():
-    (address,) = BINDER_LINK.findall(read("README.md"))
-    owner = urlsplit(address).path.split("/")[3]
+def test_every_address_names_the_same_owner():
     kinds = {".md", ".ipynb", ".cff", ".toml", ".yml"}
-    texts = {
-        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-        for path in repository_files()
-        if path.suffix in kinds
-    }
-    naming = {name for name, text in texts.items() if OWNED.search(text)}
-    for path in mirror.notebook_paths():
-        if path.parent.name == "notebooks":
-            assert path.relative_to(ROOT).as_posix() in naming
-    assert other_owners(owner, texts) == []
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "",
-        "https://mybinder.org/v2/gh/me/course/HEAD?labpath=a.ipynb",
-        "https://mybinder.org/v2/gh/me/learning-to-align/HEAD?labpath=gone.ipynb",
-        "https://mybinder.org/v2/gh/me/learning-to-align/HEAD",
-        "https://mybinder.org/v2/gl/me/learning-to-align/HEAD?labpath=a.ipynb",
-        "https://mybinder.org/v2/gh/me/learning-to-align?labpath=a.ipynb",
-    ],
-)
-def test_a_wrong_binder_link_is_found(address):
-    assert binder_problems(f"[x]({address})", {"a.ipynb"})
-    right = "https://mybinder.org/v2/gh/me/learning-to-align/HEAD?labpath=a.ipynb"
-    assert binder_problems(f"[x]({right})", {"a.ipynb"}) == []
-    assert binder_problems(f"[x]({right}) [y]({right})", {"a.ipynb"})
-
-
-def test_another_owner_is_found():
-    texts = {
-        "a": "https://github.com/me/learning-to-align.git",
-        "b": "repo=https%3A%2F%2Fgithub.com%2Fyou%2Flearning-to-align",
-    }
-    assert other_owners("me", texts) == ["b"]
+    files = [path for path in repository_files() if path.suffix in kinds]
+    owners = {path: OWNED.findall(path.read_text(encoding="utf-8")) for path in files}
+    assert all(owners[path] for path in NUMBERED)
+    binder = re.findall(rf"mybinder\.org/v2/gh/([\w.-]+)/{NAME}", read("README.md"))
+    assert {name for found in owners.values() for name in found} == set(binder)
 
 
 # --- the page on serving a class ------------------------------------------------
 
 
-def blocks_of(language):
-    return re.findall(
-        rf"^```{language}\n(.*?)^```$", read("notebooks/CLASSROOM.md"), re.M | re.S
-    )
+def version():
+    return re.search(r'^version = "(.+)"$', read("pyproject.toml"), re.M)[1]
 
 
-def test_the_hub_of_one_machine_starts_the_course():
-    """Its configuration is run as JupyterHub runs it, with `c` to write to."""
-    (code,) = blocks_of("python")
+def test_the_hubs_on_the_page_start_the_course(monkeypatch):
+    """That of a single machine is run as JupyterHub runs it, with `c` to write to."""
+    page = read("notebooks/CLASSROOM.md")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    (cluster,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)
     c = Config()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLASS_PASSWORD", "eight or more")
-        exec(compile(code, "jupyterhub_config.py", "exec"), {"c": c})
+    monkeypatch.setenv("CLASS_PASSWORD", "eight or more")
+    exec(compile(program, "jupyterhub_config.py", "exec"), {"c": c})
     spawner = c.DockerSpawner
-    assert spawner.cmd == ["jupyterhub-singleuser"]  # the image's own answers elsewhere
     assert list(spawner.volumes.values()) == [spawner.notebook_dir]
-    built = re.search(r"--image-name (\S+)", read("notebooks/CLASSROOM.md"))[1]
-    version = re.search(r'^version = "(.+)"$', read("pyproject.toml"), re.M)[1]
-    assert spawner.image == built == f"learning-to-align:{version}"
-    assert c.JupyterHub.authenticator_class == "shared-password"
-
-
-def test_the_hub_of_a_cluster_keeps_the_learners_files_and_asks_who_they_are():
-    (text,) = blocks_of("yaml")
-    values = yaml.safe_load(text)
-    config = values["hub"]["config"]
-    assert config["KubeSpawner"]["notebook_dir"] == "/home/jovyan"
-    assert config["JupyterHub"]["authenticator_class"] == "shared-password"
-    assert config["SharedPasswordAuthenticator"]["user_password"]
-    version = re.search(r'^version = "(.+)"$', read("pyproject.toml"), re.M)[1]
-    assert values["singleuser"]["image"]["tag"] == version
+    built = re.search(r"--image-name (\S+)", page)[1]
+    assert spawner.image == built == f"{NAME}:{version()}"
+    image = yaml.safe_load(cluster)["singleuser"]["image"]
+    assert image["tag"] == version()
 
 
 # --- releases, and the forge's own files --------------------------------------
 
 
 def test_a_version_is_the_same_everywhere():
-    version = re.search(r'^version = "(.+)"$', read("pyproject.toml"), re.M)[1]
     released = re.findall(r"^## (\S+) \((\S+)\)$", read("CHANGELOG.md"), re.M)
     citation = yaml.safe_load(read("CITATION.cff"))
-    assert (version, citation["date-released"]) == released[0]
-    assert citation["version"] == version
-    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
-
-
-def listed_dependencies():
-    table = read(".github/SECURITY.md").partition("| package |")[2]
-    return set(re.findall(r"^\| ([\w.-]+) \|", table, re.M))
-
-
-def test_every_direct_dependency_has_its_reason():
-    wanted = set(lock.pins(lock.direct(read("requirements.txt"))))
-    assert listed_dependencies() == wanted
-
-
-def workflow():
-    return yaml.safe_load(read(".github/workflows/test.yml"))
-
-
-def steps(job):
-    return [step["run"] for step in workflow()["jobs"][job]["steps"] if "run" in step]
+    assert (version(), citation["date-released"]) == released[0]
+    assert citation["version"] == version()
 
 
 def test_the_forge_runs_what_the_readme_says():
-    """Linux through .ci/run; elsewhere the plain commands of the README."""
-    assert ".ci/run" in steps("linux") and "make test" in read(".ci/run")
-    elsewhere = " ; ".join(steps("elsewhere"))
-    for words in ("-m pip install -r requirements.txt", "-m ruff check .", "-m pytest"):
-        assert words in elsewhere and words in read("README.md")
-    assert "make test-newest" in steps("newest")
-    assert re.search(r"^test-newest:", read("Makefile"), re.M)
-
-
-def test_the_forge_runs_on_every_system_and_python():
-    runs = workflow()["jobs"]["elsewhere"]["strategy"]["matrix"]["include"]
-    systems = {run["os"].partition("-")[0] for run in runs}
-    assert systems == {"macos", "windows", "ubuntu"}
-    pythons = {run["python"] for run in runs}
+    """Linux through .ci/run; elsewhere the plain commands, on every Python."""
+    assert "make test" in read(".ci/run")
+    settings = yaml.safe_load(read(".github/workflows/test.yml"))
+    steps = {
+        name: [step["run"] for step in job["steps"] if "run" in step]
+        for name, job in settings["jobs"].items()
+    }
+    assert ".ci/run" in steps["linux"] and "make test-newest" in steps["newest"]
+    for command in steps["elsewhere"]:
+        assert command.replace("python ", ".venv/bin/python ") in read("README.md")
+    runs = settings["jobs"]["elsewhere"]["strategy"]["matrix"]["include"]
+    assert {run["os"].partition("-")[0] for run in runs} == {
+        "macos",
+        "windows",
+        "ubuntu",
+    }
     low, high = re.search(r">=3\.(\d+),<3\.(\d+)", read("pyproject.toml")).groups()
-    assert pythons == {f"3.{minor}" for minor in range(int(low), int(high))}
-
-
-def test_the_forge_may_only_read():
-    settings = workflow()
+    pythons = {f"3.{minor}" for minor in range(int(low), int(high))}
+    assert {run["python"] for run in runs} == pythons
     assert settings["permissions"] == {"contents": "read"}
-    assert all("permissions" not in job for job in settings["jobs"].values())
-    assert "pull_request_target" not in settings[True]  # YAML reads `on` as true
-    assert "secrets." not in read(".github/workflows/test.yml")
-
-
-def test_the_newest_versions_block_nobody():
-    """No pull request waits for them; what fails on a Monday is reported."""
-    jobs = workflow()["jobs"]
-    when = jobs["newest"]["if"]
-    assert "'schedule'" in when and "pull_request" not in when and "push" not in when
-    assert "continue-on-error" not in jobs["newest"]
-    assert [job for job in jobs if "newest" in str(jobs[job].get("needs"))] == []
-
-
-@pytest.mark.parametrize("name", ["notebook", "idea"])
-def test_an_issue_form_can_be_read(name):
-    form = yaml.safe_load(read(f".github/ISSUE_TEMPLATE/{name}.yml"))
-    assert form["name"] and form["description"]
-    questions = [item["attributes"]["label"] for item in form["body"]]
-    assert len(set(questions)) == len(questions) >= 3
-    assert len({item["id"] for item in form["body"]}) == len(questions)

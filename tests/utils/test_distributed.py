@@ -25,10 +25,13 @@ from utils.train import ShareOfLoss, join_processes
 
 ROOT = Path(__file__).resolve().parents[2]
 SMOOTHING = 0.1
-pytestmark = pytest.mark.skipif(
-    not (dist.is_available() and dist.is_gloo_available()),
-    reason="this build of PyTorch can't join processes",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (dist.is_available() and dist.is_gloo_available()),
+        reason="this build of PyTorch can't join processes",
+    ),
+]
 
 
 def model_and_batches():

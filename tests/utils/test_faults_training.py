@@ -327,7 +327,7 @@ class Kernel:
         sent = self.client.execute(code)
         texts, error, done = [], None, False
         while not done:
-            message = self.client.get_iopub_msg(timeout=60)
+            message = self.client.get_iopub_msg(timeout=3600)
             if message["parent_header"].get("msg_id") != sent:
                 continue
             kind, content = message["msg_type"], message["content"]
@@ -341,14 +341,16 @@ class Kernel:
             elif kind == "error":
                 error = f"{content['ename']} {content['evalue']}".strip()
             done = kind == "status" and content["execution_state"] == "idle"
-        self.client.get_shell_msg(timeout=60)
+        self.client.get_shell_msg(timeout=3600)
         return "".join(texts), error
 
 
 @pytest.fixture
 def kernel():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    manager, client = start_new_kernel(kernel_name="python3", env=environment)
+    manager, client = start_new_kernel(
+        startup_timeout=3600, kernel_name="python3", env=environment
+    )
     yield Kernel(manager, client)
     client.stop_channels()
     manager.shutdown_kernel(now=True)

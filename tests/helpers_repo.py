@@ -1,0 +1,153 @@
+"""What tests of the repository itself share: its files, a browser, a running server."""
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+import mirror
+
+ROOT = mirror.ROOT
+NUMBERED = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = mirror.notebook_paths()
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
+PATIENCE = 3600  # seconds: a wait that is in vain ends, but on no slow machine
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def script(path):
+    """The program in a file, as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def repository_files():
+    """The files that git has or would take; without git, all but caches."""
+    if (ROOT / ".git").exists():
+        command = ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        names = [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+        return [ROOT / name for name in names if (ROOT / name).is_file()]
+    caches = re.compile(r"\.venv|build|__pycache__|\..*cache|.*\.egg-info|\.hypothesis")
+    return [
+        path
+        for path in ROOT.rglob("*")
+        if path.is_file()
+        and not any(map(caches.fullmatch, path.relative_to(ROOT).parts))
+    ]
+
+
+CODE = re.compile(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$", re.DOTALL)
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)|(?:src|href)=[\"']([^\"']+)")
+REMOTE = re.compile(r"[a-z]+:", re.IGNORECASE)
+
+
+def links(text):
+    """The targets of the links and pictures of a Markdown text, code left out."""
+    return [a or b for a, b in LINK.findall(CODE.sub("", text))]
+
+
+def dead_links(text, folder):
+    """The links to files that are not there. Links to other sites are not followed."""
+    local = [link for link in links(text) if not REMOTE.match(link)]
+    paths = [unquote(link.partition("#")[0].partition("?")[0]) for link in local]
+    return [path for path in paths if path and not (folder / path).exists()]
+
+
+def until(condition, alive=lambda: True):
+    """What the condition returns, once that is true; `alive` says if waiting helps."""
+    end = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert alive(), "what was waited for has ended"
+        assert time.monotonic() < end, f"waited {PATIENCE} seconds in vain"
+        time.sleep(0.05)
+    return found
+
+
+class Stay(urllib.request.HTTPRedirectHandler):
+    """Report a redirection instead of following it."""
+
+    def redirect_request(self, request, file, code, message, headers, address):
+        return None
+
+
+def answer(address):
+    """(HTTP status, where it redirects to or None); OSError where nothing listens."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), Stay)
+    try:
+        with opener.open(address, timeout=PATIENCE) as found:
+            return found.status, None
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Location"]
+
+
+@contextmanager
+def server(folder, arguments, **variables):
+    """Run `python -m arguments --ServerApp.port=...` on this machine -> its address.
+
+    folder: where its settings and its log are kept, apart from the user's; variables:
+    further ones of its environment. It runs in the repository's folder, or in `cwd`.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--no-browser", f"--ServerApp.port={port}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # Jupyter asks for it
+        options.append("--allow-root")
+    cwd = variables.pop("cwd", ROOT)
+    own = {f"JUPYTER_{name}_DIR": folder / name for name in ("CONFIG", "DATA")}
+    own |= {"JUPYTER_RUNTIME_DIR": folder, "HOME": folder, **variables}
+    environment = os.environ | {name: str(value) for name, value in own.items()}
+    environment.pop("JUPYTER_TOKEN", None)
+    address = f"http://127.0.0.1:{port}"
+
+    def listens():
+        try:
+            return answer(address)
+        except OSError:
+            return None
+
+    with open(folder / "server.log", "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments, *options],
+            cwd=cwd,
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        until(listens, alive=lambda: process.poll() is None)
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def lab_arguments():
+    """What `make lab` gives to Python: make says it, without running it."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    told = subprocess.run(
+        ["make", "-C", ROOT, "-n", "lab"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    line = told.stdout.replace("\\\n", " ").rpartition(" -m jupyterlab ")[2]
+    return ["jupyterlab", *line.partition("\n")[0].split()]

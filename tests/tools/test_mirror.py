@@ -1,0 +1,87 @@
+"""What is taught is shown in exactly one notebook, equal to utils to the letter."""
+
+import mirror
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+
+def test_the_notebooks_mirror_utils():
+    assert mirror.problems() == []
+
+
+def test_the_tables_name_what_is_in_utils():
+    known = mirror.full_names(mirror.TAUGHT) | mirror.full_names(mirror.PLUMBING)
+    assert known - set(mirror.public_objects()) == set()
+
+
+# --- the tool itself, on a repository with one small module -------------------------
+
+DOUBLE = "@functools.cache\ndef double(x):\n    # Twice is enough.\n    return 2 * x"
+BOX = 'class Box:\n    """Holds one thing."""\n\n    size = 1'
+SMALL = f"import functools\n\n\n{DOUBLE}\n\n\n{BOX}\n\n\ndef _hidden():\n    pass\n"
+SHOWN = f"# mirror: utils.attention.double\n{DOUBLE}"
+SHOWN_BOX = f"# mirror: utils.attention.Box\n{BOX}"
+
+
+@pytest.fixture
+def small(tmp_path):
+    """`small(*cells)` writes its only notebook and returns the repository's folder."""
+    (tmp_path / "utils").mkdir()
+    (tmp_path / "utils" / "attention.py").write_text(SMALL, encoding="utf-8")
+    (tmp_path / "notebooks").mkdir()
+
+    def write(*sources):
+        cells = [new_code_cell(source) for source in sources]
+        nbformat.write(new_notebook(cells=cells), tmp_path / "notebooks" / "01_a.ipynb")
+        return tmp_path
+
+    return write
+
+
+def test_a_right_mirror_passes(small):
+    root = small(
+        "x = 1", SHOWN, "%pip list\n!ls", SHOWN_BOX, "def of_no_interest(): ..."
+    )
+    assert mirror.problems(root) == []
+
+
+@pytest.mark.parametrize(
+    "source, complaint",
+    [
+        (f"{SHOWN}  # or not", "differs"),
+        (SHOWN.replace("Twice", "Two"), "differs"),
+        (f"{SHOWN}\n", "differs"),
+        (SHOWN.replace("@functools.cache\n", ""), "differs"),
+        (SHOWN.replace("attention.double", "attention.triple"), "is no public"),
+        ("# mirror: utils.attention._hidden\ndef _hidden():\n    pass", "is no public"),
+        (DOUBLE, "without the marker"),
+        ("class Box:\n    size = 2", "without the marker"),
+        (SHOWN.replace("# mirror", "#mirror"), "a marker is the first line"),
+        (f"\n{SHOWN}", "a marker is the first line"),
+        ("def broken(:", "is not Python"),
+    ],
+)
+def test_a_wrong_mirror_is_found(small, source, complaint):
+    assert any(complaint in problem for problem in mirror.problems(small(source)))
+
+
+def test_what_is_shown_twice_or_never_is_found(small):
+    problems = mirror.problems(small(SHOWN, SHOWN))
+    assert any("double is shown 2 times" in problem for problem in problems)
+    assert any("Box is taught" in problem for problem in problems)
+
+
+def test_the_tool_writes_the_marked_cells_and_nothing_else(small):
+    root = small("x = 1", "# mirror: utils.attention.double\nold", "# mirror: utils.no")
+    path = root / "notebooks" / "01_a.ipynb"
+    before = nbformat.read(path, as_version=4)
+    before.cells[1].outputs = [new_output("stream", text="kept")]
+    before.cells[1].metadata.tags = ["kept"]
+    nbformat.write(before, path)
+
+    assert mirror.write(root) == [path]
+    after = nbformat.read(path, as_version=4)
+    before.cells[1].source = SHOWN
+    assert after == before
+    assert mirror.write(root) == []
