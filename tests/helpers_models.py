@@ -139,15 +139,48 @@ def bridge_by_loops(bridge, last):
     return torch.tanh(torch.stack(mapped))
 
 
-def additive_by_loops(attention, query, key):
-    """v^T tanh(W q + U k)."""
+def score_by_loops(attention, query, key):
+    """v^T tanh(W q + U k); where there is no v, Luong et al.'s "general"."""
+    if not hasattr(attention, "w_v"):
+        return query @ (attention.W_k.weight @ key)
     inner = torch.tanh(attention.W_q.weight @ query + attention.W_k.weight @ key)
     return attention.w_v.weight[0] @ inner
 
 
-def attend_by_loops(score, query, keys, values):
+def attend_by_loops(attention, query, annotations):
     """One query, all of a sentence -> context (D,), weights (S,)."""
-    powers = [torch.exp(score(query, key)) for key in keys]
+    powers = [torch.exp(score_by_loops(attention, query, h)) for h in annotations]
     weights = [power / sum(powers) for power in powers]
-    context = sum(w * value for w, value in zip(weights, values, strict=True))
+    context = sum(w * h for w, h in zip(weights, annotations, strict=True))
     return context, torch.stack(weights).detach()
+
+
+def by_loops(step):
+    """A specification of a whole model from that of a step.
+
+    step(decoder, x, states (L, H), source, memory) -> what the output layer reads,
+    weights or None, the new states, and what else the next step remembers; source is
+    what `encoder_by_loops` gives, x the word's vector.
+    """
+
+    def sentence(model, source, target):
+        decoder = model.decoder
+        known = encoder_by_loops(model.encoder, source)
+        states = bridge_by_loops(decoder.bridge, known[1])
+        memory, rows, all_weights = None, [], []
+        for word in target:
+            x = decoder.embedding.weight[word]
+            read, weights, states, memory = step(decoder, x, states, known, memory)
+            rows.append(decoder.dense(read))
+            all_weights.append(weights)
+        return torch.stack(rows), None if weights is None else torch.stack(all_weights)
+
+    return sentence
+
+
+def bahdanau(decoder, x, query, states, source):
+    """Attend with the query, then update -> context, weights, states."""
+    annotations, _ = source
+    context, weights = attend_by_loops(decoder.attention, query, annotations)
+    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
+    return context, weights, states

@@ -7,23 +7,16 @@ from helpers_models import (
     SIZES,
     a_batch,
     a_model,
-    additive_by_loops,
     assert_as_specified,
     attend_by_loops,
     encoder_by_loops,
-    loud,
 )
-from torch import nn
 
 from utils.models import build_model
 from utils.rnnsearch import (
     VARIANTS,
-    DeepOutput,
     FirstState,
-    GatedUnit,
-    NewStateOutput,
     ResetAfterUnit,
-    StateOutput,
     UngatedContextUnit,
     initialise,
 )
@@ -92,12 +85,7 @@ def by_loops(model, source, target):
         e = decoder.embedding.weight[word]
         if released and c is not None:  # the word just written is read first
             s = unit_by_loops(decoder.unit, e, c, s)
-        c, weights = attend_by_loops(
-            lambda q, k: additive_by_loops(decoder.attention, q, k),
-            s,
-            annotations,
-            annotations,
-        )
+        c, weights = attend_by_loops(decoder.attention, s, annotations)
         new_s = s if released else unit_by_loops(decoder.unit, e, c, s)
         rows.append(output_by_loops(variant, decoder.dense, s, new_s, e, c))
         all_weights.append(weights)
@@ -122,81 +110,6 @@ def test_every_variant_differs_from_the_whole(variant):
 def test_the_number_of_maxout_units(maxout, expected):
     dense = build_model("rnnsearch", **SIZES, **GRU, num_maxout=maxout).decoder.dense
     assert dense.W_o.in_features == expected and dense.U_o.out_features == 2 * expected
-
-
-# --- the two reset gates ----------------------------------------------------------
-
-
-def gru_cell_like(unit, context_size):
-    """nn.GRUCell with a unit's weights. Its gate keeps where the paper's renews."""
-    H = unit.U.in_features
-    cell = nn.GRUCell(unit.W.in_features + context_size, H).double()
-    W = torch.cat((unit.W.weight, unit.C.weight), dim=1).detach()
-    (W_z, W_r, W_n), (b_z, b_r, b_n) = W.split(H), unit.W.bias.detach().split(H)
-    U_z, U_r = unit.U_gates.weight.detach().split(H)
-    cell.weight_ih.data = torch.cat((W_r, -W_z, W_n))  # PyTorch's order: r, z, n
-    cell.weight_hh.data = torch.cat((U_r, -U_z, unit.U.weight.detach()))
-    cell.bias_ih.data = torch.cat((b_r, -b_z, b_n))
-    cell.bias_hh.data.zero_()
-    if type(unit) is ResetAfterUnit:
-        cell.bias_hh.data[2 * H :] = unit.b.detach()
-    return cell
-
-
-@pytest.mark.parametrize("kind", [GatedUnit, ResetAfterUnit])
-@pytest.mark.parametrize("reset_open", [False, True])
-def test_only_the_place_of_the_reset_differs_from_torch(kind, reset_open):
-    torch.manual_seed(0)
-    unit = loud(kind(3, 4, 5))
-    if reset_open:  # r = 1: nothing is reset, so its place can't matter
-        nn.init.constant_(unit.W.bias[4:8], 50.0)
-    cell = gru_cell_like(unit, 5)
-    e, c, s = (torch.randn(2, size).double() for size in (3, 5, 4))
-    ours, torchs = unit(e, c, s), cell(torch.cat((e, c), dim=1), s)
-    if kind is ResetAfterUnit or reset_open:
-        same(ours, torchs)
-    else:
-        assert (ours - torchs).abs().max() > 0.01
-
-
-# --- parts alone --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [GatedUnit, ResetAfterUnit, UngatedContextUnit])
-def test_the_units_gradient(kind):
-    inputs = [torch.randn(2, size).double().requires_grad_() for size in (3, 4, 2)]
-    assert torch.autograd.gradcheck(loud(kind(3, 2, 4)), inputs)
-
-
-@pytest.mark.parametrize("pieces", [1, 2, 3])
-def test_the_outputs_gradient_and_its_pieces(pieces):
-    output = loud(DeepOutput(5, 3, 2, 4, num_maxout=3, pieces=pieces))
-    reads = torch.randn(2, 3, 2 + 3 + 4 + 2).double().requires_grad_()
-    assert torch.autograd.gradcheck(output, reads)
-    t = output.U_o(reads[..., :2]) + output.V_o(reads[..., 2:5])
-    t = t + output.C_o(reads[..., 5:9])
-    best = [t[..., k * pieces : (k + 1) * pieces].amax(-1) for k in range(3)]
-    same(output(reads), output.W_o(torch.stack(best, dim=-1)))
-
-
-@pytest.mark.parametrize(
-    "make, read",
-    [
-        (lambda: DeepOutput(7, 3, 2, 4, 6), [0, 1, 2]),
-        (lambda: NewStateOutput(7, 3, 2, 4, 6), [1, 2, 3]),
-        (lambda: DeepOutput(7, 3, 2, 4, 6, word=False), [0, 2]),
-        (lambda: DeepOutput(7, 3, 2, 4, 6, context=False), [0, 1]),
-        (lambda: StateOutput(7, 3, 2, 4, 6), [3]),
-    ],
-)
-def test_what_an_output_reads(make, read):
-    """Of s_{i-1}, E y_{i-1}, c_i and s_i, side by side."""
-    output, parts = loud(make()), [torch.ones(1, n).double() for n in (2, 3, 4, 2)]
-    before = output(torch.cat(parts, dim=-1))
-    for part in range(4):
-        others = [2 * x if i == part else x for i, x in enumerate(parts)]
-        moved = not torch.equal(output(torch.cat(others, dim=-1)), before)
-        assert moved == (part in read)
 
 
 @pytest.mark.parametrize("size", [7, 0, 1])
