@@ -1,1 +1,31 @@
-"""The shared module of *Learning to Align*: what the notebooks build, importable."""
+"""The shared module of *Learning to Align*: what the notebooks build, importable.
+
+In reading order; a module imports only from those above it, `utils.exercises` apart.
+
+text           tokens and back to sentences, vocabularies
+data           pairs, corpora, batches, buckets of similar length
+subwords       pieces of words, so that a small vocabulary writes any word
+files          text files found, read, checked, downloaded
+corpora        the Village, Multi30k, tab-separated files of one's own
+
+attention      the masked softmax, additive attention, the other scores
+seq2seq        encoder, fixed-context decoder, attention decoder, and both ends joined
+variants       parts that notebook 08 puts in place of another
+rnnsearch      the published model, by its equations
+transformer    a Transformer of the same interface
+models         the catalogue: a name and plain values give a model
+
+checkpoint     files that hold a model as itself, with its vocabularies
+training       loss, step, Trainer
+by_hand        the same loss with its gradient written by hand: an option
+decoding       greedy search, beam search, translations
+metrics        BLEU, chrF, alignment error rate
+plotting       heatmaps and curves
+explorer       a translation step by step, in the browser
+tasks          questions, headlines, dates by the same modules
+lengths        what notebook 07 measures with
+
+train          the training command: python -m utils.train --help
+exercises      what the notebooks ask, and the answers to each mistake
+d2l_bridge     `d2l` loaded, as the reference to compare with
+"""

@@ -1,31 +1,27 @@
-"""Corpora: the Village, Multi30k, files of one's own; reading, checking, downloading.
+"""Corpora: the Village, Multi30k, and tab-separated files of one's own.
 
 A corpus is split when it is loaded. Every fault of a file is said with its line.
 """
 
-import codecs
-import contextlib
-import gzip
-import hashlib
-import io
-import os
 import random
 import sys
-import zlib
-from collections.abc import Iterable
 from functools import cache
 from itertools import permutations
 from pathlib import Path
 
-import pooch
-from tqdm.auto import tqdm
-
 from utils.data import Corpus, Pair
-from utils.text import check_language, tokenize
+from utils.files import (
+    cache_folder,
+    check_sha256,
+    data_folder,
+    decode_lines,
+    download,
+    find_file,
+    read_bytes,
+    read_sums,
+)
+from utils.text import LANGUAGES, check_language, require_count, tokenize
 
-DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
-LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
-LONGEST_LINE = 10_000  # characters
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
 VILLAGE_COLUMNS = ["en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags"]
 VILLAGE_SPLITS = ("train", "valid", "test", "long")
@@ -53,98 +49,15 @@ MULTI30K_SHA256 = {
 }
 
 
-# Files
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file, of at most LARGEST_FILE bytes.
-
-    Raises FileNotFoundError if there is none, ValueError if it is larger, in words.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    with path.open("rb") as file:
-        return _read_limited(file, path)
-
-
-def _read_limited(file, path):
-    parts, left = [], LARGEST_FILE
-    while part := file.read(2**20):
-        parts.append(part)
-        left -= len(part)
-        if left < 0:
-            raise ValueError(
-                f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
-                "the most that is read: take its first lines as a file of their own"
-            )
-    return b"".join(parts)
-
-
-def decode_lines(data: bytes, path: Path) -> list[str]:
-    """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
-
-    A byte-order mark and Windows line ends are accepted. Raises ValueError, naming
-    file and line, for other encodings, an empty or endless line, an empty, damaged or
-    too large file.
-    """
-    if path.suffix == ".gz":
-        try:
-            with gzip.open(io.BytesIO(data)) as file:
-                data = _read_limited(file, path)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} is not a complete gzip file: {error}") from error
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path}, line {line}: not UTF-8 (byte 0x{data[error.start]:02x}); "
-            "save the file with the encoding UTF-8"
-        ) from error
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    if lines == [""]:
-        raise ValueError(f"{path} is empty: expected one sentence a line")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            raise ValueError(f"{path}, line {number}: the line is empty; remove it")
-        if len(line) > LONGEST_LINE:
-            raise ValueError(
-                f"{path}, line {number}: {len(line):,} characters; a line "
-                f"may have {LONGEST_LINE:,}: no sentence has as many"
-            )
-    return lines
-
-
-def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
-    """ValueError naming path and both checksums if data has another SHA-256."""
-    found = hashlib.sha256(data).hexdigest()
-    if found != expected:
-        raise ValueError(
-            f"{path} has the SHA-256 checksum {found}, expected {expected}. {advice}"
-        )
-
-
-def data_folder() -> Path | None:
-    """The folder of the user's own data files, named by an environment variable."""
-    name = os.environ.get(DATA_VARIABLE)
-    if not name:
-        return None
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"the environment variable {DATA_VARIABLE} names {name}, "
-            "which is no folder: name one that exists, or unset the variable"
-        )
-    return folder
-
-
-def check_direction(source: str, target: str, languages: Iterable[str]) -> None:
+def check_direction(source: str, target: str, languages) -> None:
     """ValueError unless source and target are two different ones of languages."""
-    languages = list(languages)
-    if source == target or not {source, target} <= set(languages):
-        known = ", ".join("→".join(pair) for pair in permutations(languages, 2))
-        raise ValueError(f"unknown direction {source}→{target}: choose one of {known}")
+    if source in languages and target in languages and source != target:
+        return
+    fault = f"unknown direction {source}→{target}"
+    if source in languages and source == target:
+        fault = f"source and target are both {source} ({LANGUAGES[source]})"
+    known = ", ".join("→".join(pair) for pair in permutations(languages, 2))
+    raise ValueError(f"{fault}: choose one of {known}")
 
 
 # The Village corpus
@@ -159,7 +72,7 @@ def load_village(source="en", target="fr", folder=None) -> Corpus:
     """
     check_direction(source, target, VILLAGE_COLUMNS[:3])
     folder = VILLAGE_FOLDER if folder is None else Path(folder)
-    sums = _read_sums(folder.parent / "SHA256SUMS")
+    sums = read_sums(folder.parent / "SHA256SUMS")
     splits = {}
     for split in VILLAGE_SPLITS:
         path = folder / f"{split}.tsv.gz"
@@ -170,13 +83,6 @@ def load_village(source="en", target="fr", folder=None) -> Corpus:
             check_sha256(data, expected, path, advice)
         splits[split] = _village_pairs(decode_lines(data, path), path, source, target)
     return Corpus("Village", source, target, splits)
-
-
-def _read_sums(path):
-    if not path.is_file():
-        return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {name.lstrip("*"): digest for digest, name in map(str.split, lines)}
 
 
 def _village_pairs(lines, path, source, target):
@@ -275,11 +181,6 @@ def multi30k_lines(split: str, lang: str) -> list[str]:
     return decode_lines(read_bytes(path), path)
 
 
-def cache_folder() -> Path:
-    """Where downloaded files are kept."""
-    return Path(pooch.os_cache("learning-to-align"))
-
-
 def multi30k_file(name: str) -> Path:
     """The path of a file of Multi30k: the user's own, or a download."""
     if name not in MULTI30K_SHA256:
@@ -291,41 +192,8 @@ def multi30k_file(name: str) -> Path:
         advice = "This is your own file, so it was left as it is: replace or remove it."
         check_sha256(read_bytes(own), MULTI30K_SHA256[name], own, advice)
         return own
-    return download(name, MULTI30K_URL, MULTI30K_SHA256[name], "multi30k")
-
-
-def download(name: str, url: str, sha256: str, folder: str) -> Path:
-    """Download url + name into folder in the cache, unless a good copy is there.
-
-    Raises ConnectionError if that fails, or if what came has another checksum. Neither
-    leaves a half-written file; a bad copy stays until a good one replaces it.
-    """
-    path = cache_folder() / folder / name
-    with contextlib.suppress(OSError):  # no copy yet, or none that can be read
-        if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
-            return path
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("WARNING")
-    try:
-        with tqdm(desc=name, total=1, unit="B", unit_scale=True) as bar:
-            pooch.retrieve(
-                url + name,
-                known_hash=f"sha256:{sha256}",
-                fname=name,
-                path=path.parent,
-                downloader=pooch.HTTPDownloader(progressbar=bar),
-            )
-    except (OSError, ValueError) as error:  # ValueError: another checksum
-        raise ConnectionError(
-            f"could not download {url}{name} ({error}). Nothing of it was kept. "
-            f"Without a network, or where a login page answers: put {name} into a "
-            f"folder named {folder}, and set the environment variable {DATA_VARIABLE} "
-            f"to the folder that holds {folder}"
-        ) from error
-    finally:
-        logger.setLevel(level)
-    return path
+    path = cache_folder() / "multi30k" / name
+    return download(MULTI30K_URL + name, MULTI30K_SHA256[name], path)
 
 
 # Tatoeba and other tab-separated files
@@ -347,14 +215,19 @@ def load_tsv(
     path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
     environment variable LEARNING_TO_ALIGN_DATA names. columns: the languages of the
     file's first two columns, by default ("en", the other language), as Tatoeba has
-    them; one more column (attribution) is ignored. limit: only the first lines.
-    valid, test: pairs in these splits. Pairs that share a source or a target sentence
-    share a split. Chinese is cut into characters, unless a line is segmented already.
-    Raises ValueError naming file and line for bad lines; with skip_bad_lines, those
-    with a wrong number of columns or an empty side are left out (corpus.skipped).
+    them; one more column (attribution) is ignored. limit: only so many lines, the
+    first. valid, test: pairs in these splits. Pairs that share a source or a target
+    sentence share a split. Chinese is cut into characters, unless a line is segmented
+    already. Raises ValueError for numbers out of range and, naming file and line, for
+    bad lines; with skip_bad_lines, empty ones and those with a wrong number of columns
+    or an empty side are left out (corpus.skipped has their numbers, from 1).
     """
     columns = _tsv_columns(source, target, columns)
-    path = _find_file(Path(path).expanduser())
+    if limit is not None:
+        require_count("limit", limit, 1, " line, or None for all")
+    require_count("valid", valid, 0)
+    require_count("test", test, 0)
+    path = find_file(path)
     lines = decode_lines(read_bytes(path), path)[:limit]
     width = next((n for n in map(_tsv_width, lines) if n in (2, 3)), 2)
     pairs, skipped = [], []
@@ -376,7 +249,7 @@ def _tsv_width(line):
 
 
 def _tsv_columns(source, target, columns):
-    check_direction(check_language(source), check_language(target), (source, target))
+    check_direction(check_language(source), check_language(target), LANGUAGES)
     if columns is None:
         if "en" not in (source, target):
             raise ValueError(
@@ -392,20 +265,9 @@ def _tsv_columns(source, target, columns):
     return columns
 
 
-def _find_file(path):
-    folder = data_folder()
-    inside = folder is not None and ".." not in path.parts
-    places = [path, folder / path] if inside else [path]
-    for place in places:
-        if place.is_file():
-            return place
-    raise FileNotFoundError(
-        f"there is no file {' nor '.join(map(str, places))}: give the path of a file, "
-        f"or one relative to the folder that {DATA_VARIABLE} names"
-    )
-
-
 def _tsv_sides(line, width, columns, where):
+    if not line.strip():
+        raise ValueError(f"{where}: the line is empty; remove it")
     fields = line.split("\t")
     if len(fields) != width:
         raise ValueError(

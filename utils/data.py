@@ -18,6 +18,8 @@ from utils.text import (
     PAD_ID,
     Vocab,
     check_tokens,
+    read_words,
+    require_count,
 )
 
 
@@ -71,8 +73,11 @@ class Corpus:
 
 
 def encode(sentences, vocab: Vocab) -> list[list[int]]:
-    """The ids of each sentence (a list of tokens), <eos> appended."""
-    return [[*vocab[check_tokens(tokens)], EOS_ID] for tokens in sentences]
+    """The ids of each sentence (a list of tokens), <eos> appended.
+
+    A token that has the name of a special, such as "<pad>", is an unknown word.
+    """
+    return [[*vocab[read_words(tokens)], EOS_ID] for tokens in sentences]
 
 
 def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -151,8 +156,7 @@ def check_loader(pairs, batch_size) -> None:
         raise TypeError('expected a list of pairs, got a Corpus: take corpus["train"]')
     if not pairs:
         raise ValueError("there are no pairs to make batches of: the list is empty")
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(f"batch_size must be a whole number ≥ 1, got {batch_size!r}")
+    require_count("batch_size", batch_size, 1)
 
 
 class BatchLoader:

@@ -1,17 +1,18 @@
 """Decoding: from a trained model to a translation.
 
-Letters in shape comments: B sentences in a batch, S source and T target positions.
+Letters in shape comments: B sentences in a batch, S source and T target positions,
+V words in the target vocabulary. A model is left in eval mode.
 """
 
 from typing import NamedTuple
 
 import torch
 
-from utils.data import encode_sources
+from utils.data import cut, encode, pad
 from utils.subwords import SubwordVocab, to_pieces, to_words
-from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, detokenize, tokenize
+from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, detokenize, tokenize
 
-MAX_SOURCE = 200  # words; the course's longest test sentence has 60
+MAX_SOURCE = 200  # pieces or words; the course's longest test sentence has 60
 
 
 @torch.no_grad()
@@ -27,12 +28,12 @@ def greedy_decode(model, source, source_lens, max_steps=None):
     rows = torch.arange(len(source))  # the sentences that haven't ended
     word = torch.full((len(source), 1), BOS_ID)
     ids, weights = [], []
-    for _ in range(max_steps or 2 * source.shape[1] + 10):
+    for _ in range(step_limit(source, max_steps)):
         scores, state = model.decoder(word, state)  # one step: (rows, 1, V)
-        word = scores.argmax(dim=-1)  # (rows, 1)
+        word = writable(scores).argmax(dim=-1)  # (rows, 1)
         step = torch.full((len(source),), PAD_ID)
         ids.append(step.index_copy(0, rows, word[:, 0]))
-        seen = getattr(model.decoder, "attention_weights", None)  # (rows, 1, S)
+        seen = getattr(state, "attention_weights", None)  # (rows, 1, S), this call's
         if seen is not None:
             step = seen.new_zeros(source.shape)
             weights.append(step.index_copy(0, rows, seen[:, 0]))
@@ -42,6 +43,24 @@ def greedy_decode(model, source, source_lens, max_steps=None):
         if len(going) < len(rows):  # what has ended costs nothing from here on
             rows, word, state = rows[going], word[going], select_rows(state, going)
     return torch.stack(ids, 1), torch.stack(weights, 1) if weights else None
+
+
+def step_limit(source, max_steps=None):
+    """How many words a translation of source (B, S) may have: 2S + 10 when None."""
+    if max_steps is None:
+        return 2 * source.shape[1] + 10
+    check_whole("max_steps", max_steps)
+    return max_steps
+
+
+def writable(scores):
+    """Scores or log-probabilities (..., V) by which <pad> and <bos> are never best.
+
+    Raises ValueError when nothing is best, as after a training that diverged.
+    """
+    scores = scores.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -torch.inf)
+    require_finite("the best scores of the next word", scores.amax(dim=-1))
+    return scores
 
 
 class Beam(NamedTuple):
@@ -118,8 +137,8 @@ def beam_search(
     log-probability, 1 by its mean over the words. A hypothesis that the cap cuts
     competes as it is. Raises ValueError for numbers out of range.
     """
-    max_steps = 2 * source.shape[1] + 10 if max_steps is None else max_steps
-    check_search(beam_size, max_steps, length_penalty)
+    max_steps = step_limit(source, max_steps)
+    check_search(beam_size, length_penalty)
     model.eval()
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
     rows = torch.arange(len(source)).repeat_interleave(beam_size)  # N = B * beam_size
@@ -128,8 +147,8 @@ def beam_search(
     beam = Beam(torch.full((len(rows), 1), BOS_ID), log_probs, 0 * rows, rows < 0, None)
     while beam.ids.shape[1] <= max_steps:
         scores, state = model.decoder(beam.ids[:, -1:], select_rows(state, rows))
-        steps = scores.squeeze(1).double().log_softmax(dim=-1)
-        weights = getattr(model.decoder, "attention_weights", None)
+        steps = writable(scores.squeeze(1).double().log_softmax(dim=-1))
+        weights = getattr(state, "attention_weights", None)
         beam, rows = extend_beam(beam, steps, weights, beam_size, length_penalty)
         if beam_is_settled(beam, beam_size, max_steps, length_penalty):
             break
@@ -137,10 +156,9 @@ def beam_search(
     return best.ids[:, 1:], best.log_probs, best.weights
 
 
-def check_search(beam_size, max_steps, length_penalty):
+def check_search(beam_size, length_penalty):
     """ValueError, in words, unless a search can be run with these numbers."""
-    for name, value in (("beam_size", beam_size), ("max_steps", max_steps)):
-        check_whole(name, value)
+    check_whole("beam_size", beam_size)
     if not isinstance(length_penalty, (int, float)) or not 0 <= length_penalty <= 10:
         raise ValueError(
             f"length_penalty must be at least 0 and finite, got {length_penalty!r}: "
@@ -163,7 +181,41 @@ def check_whole(name, value):
         raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
 
 
-def check_sentences(sentences):
+def require_finite(name, numbers):
+    """ValueError, in words, if there is a NaN or an infinity among the numbers."""
+    if not numbers.isfinite().all():
+        raise ValueError(
+            f"{name} are NaN or infinite, so this model can't translate: its training "
+            "went wrong. Train it anew at a lower rate, or load an earlier file"
+        )
+
+
+def require_attention(weights):
+    """TypeError, in words, if a decoder gave no attention weights."""
+    if weights is None:
+        raise TypeError(
+            "this shows where a model looks, and this model has no attention: "
+            'give another one, as from build_model("attention", ...)'
+        )
+
+
+def require_fit(model, src_vocab, tgt_vocab):
+    """ValueError, in words, unless model and vocabularies can translate together."""
+    for side, part, vocab in (
+        ("source", model.encoder, src_vocab),
+        ("target", model.decoder, tgt_vocab),
+    ):
+        size = part.embedding.num_embeddings
+        if len(vocab) != size:
+            raise ValueError(
+                f"the {side} vocabulary has {len(vocab)} words, but the model was "
+                f"built for {size}: give the vocabularies that it was trained with"
+            )
+    for name, parameter in model.named_parameters():
+        require_finite(f"the numbers in {name}", parameter)
+
+
+def require_readable(sentences):
     """TypeError or ValueError, in words, unless each is a list of words."""
     if not isinstance(sentences, (list, tuple)):
         raise TypeError(f"expected a list of sentences, got {type(sentences).__name__}")
@@ -172,10 +224,17 @@ def check_sentences(sentences):
             not isinstance(word, str) for word in words
         ):
             raise TypeError(f"sentence {number} is no list of words, each a string")
-        if not words or len(words) > MAX_SOURCE:
+
+
+def require_room(sources):
+    """ValueError, in words, unless each list of ids is as long as a model may read."""
+    for number, ids in enumerate(sources):
+        count = len(ids) - 1  # without <eos>
+        if not 1 <= count <= MAX_SOURCE:
             raise ValueError(
-                f"sentence {number} has {len(words)} words; 1 to {MAX_SOURCE} "
-                "can be translated: split a longer one at its full stops"
+                f"sentence {number} has {count} words, or pieces of words, for the "
+                f"model; 1 to {MAX_SOURCE} can be translated: split a longer one at "
+                "its full stops"
             )
 
 
@@ -190,39 +249,29 @@ class Translation(NamedTuple):
     words: list[str]  # what the tokens spell, without <eos>
 
 
-def translate(
-    model,
-    sentence,
-    src_vocab,
-    tgt_vocab,
-    max_steps=None,
-    beam_size=1,
-    length_penalty=0.0,
-):
+def translate(model, sentence, src_vocab, tgt_vocab, **options):
     """Translate a sentence (str) -> Translation, with the weights for a heatmap.
 
-    beam_size: 1 for greedy decoding, more for `beam_search` with this length_penalty.
-    A word that isn't in the vocabulary is read as <unk> and listed in `unknown`.
-    Raises TypeError when it isn't a str; ValueError when it has no word, or more
-    than MAX_SOURCE of them.
+    options: max_steps, beam_size, length_penalty, as for `translate_tokens`.
+    Raises TypeError when it isn't a str; ValueError when it has no word, and what
+    `translate_tokens` raises.
     """
-    if not isinstance(sentence, str):
-        raise TypeError(
-            f"sentence must be a str, got {type(sentence).__name__}: {sentence!r}"
-        )
+    words = source_words(sentence, src_vocab)
+    return translate_tokens(model, [words], src_vocab, tgt_vocab, **options)[0]
+
+
+def source_words(sentence, src_vocab):
+    """The words of a text (str), cut as the model of this vocabulary learnt them."""
     subwords = isinstance(src_vocab, SubwordVocab)  # they cut characters themselves
     words = tokenize(sentence, src_vocab.lang, None if subwords else src_vocab)
     if not words:
         raise ValueError("there is nothing to translate: the sentence has no word")
-    return translate_tokens(
-        model,
-        [words],
-        src_vocab,
-        tgt_vocab,
-        max_steps=max_steps,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-    )[0]
+    return words
+
+
+def unknown_words(words, src_vocab):
+    """Those that the vocabulary doesn't have: the model reads them as <unk>."""
+    return [word for word in words if word not in src_vocab]
 
 
 def translate_tokens(
@@ -238,15 +287,22 @@ def translate_tokens(
     """Translate many sentences, given as lists of words -> list of Translation.
 
     Sentences of like length share a batch; the result is in the order given.
+    beam_size: 1 for greedy decoding, more for `beam_search` with this length_penalty.
+    A word that isn't in the vocabulary is read as <unk> and listed in `unknown`.
+    Raises TypeError for what is no list of words; ValueError for a sentence without
+    words or of more than MAX_SOURCE pieces, vocabularies of another size than the
+    model's, a model with numbers that are NaN or infinite, options out of range.
     """
-    check_sentences(sentences)
+    require_readable(sentences)
     check_whole("batch_size", batch_size)
-    check_search(beam_size, 1 if max_steps is None else max_steps, length_penalty)
-    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    check_search(beam_size, length_penalty)
+    require_fit(model, src_vocab, tgt_vocab)
+    sources = encode(sentences, src_vocab)
+    require_room(sources)
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     results = {}
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        source, source_lens = encode_sources([sentences[i] for i in chosen], src_vocab)
+    for chosen in cut(order, batch_size):
+        source, source_lens = pad([sources[i] for i in chosen])
         if beam_size == 1:
             ids, weights = greedy_decode(model, source, source_lens, max_steps)
         else:
@@ -254,19 +310,13 @@ def translate_tokens(
                 model, source, source_lens, beam_size, max_steps, length_penalty
             )
         for row, i in enumerate(chosen):
-            results[i] = _translation(
-                sentences[i],
-                ids[row],
-                None if weights is None else weights[row],
-                src_vocab,
-                tgt_vocab,
-            )
-    return [results[i] for i in range(len(sentences))]
+            w = None if weights is None else weights[row]
+            results[i] = _translation(sentences[i], ids[row], w, src_vocab, tgt_vocab)
+    return [results[i] for i in range(len(sources))]
 
 
 def _translation(words, ids, weights, src_vocab, tgt_vocab):
-    ids = ids[ids != PAD_ID].tolist()
-    tokens = tgt_vocab.to_tokens(ids)
+    tokens = tgt_vocab.to_tokens(ids[ids != PAD_ID])  # PAD stands after <eos> alone
     source_tokens = [*to_pieces(words, src_vocab), EOS]
     if weights is not None:
         weights = weights[: len(tokens), : len(source_tokens)]
@@ -276,6 +326,6 @@ def _translation(words, ids, weights, src_vocab, tgt_vocab):
         tokens,
         source_tokens,
         weights,
-        [word for word in words if word not in src_vocab or word == UNK],
+        unknown_words(words, src_vocab),
         written,
     )

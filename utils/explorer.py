@@ -17,19 +17,37 @@ from matplotlib.figure import Figure
 from torch.nn import functional as F
 
 from utils.data import encode_sources
+from utils.decoding import (
+    require_attention,
+    require_fit,
+    source_words,
+    step_limit,
+    unknown_words,
+    writable,
+)
 from utils.plotting import font_families
-from utils.text import BOS, BOS_ID, EOS, PAD, UNK, detokenize, tokenize
+from utils.subwords import to_pieces, to_words
+from utils.text import BOS_ID, EOS, EOS_ID, UNK, detokenize
 
-MAX_WORDS = 30  # of a source sentence: as many as the figure can name
+MAX_WORDS = 30  # of a source sentence, or pieces: as many as the figure can name
 CHOICES = 6  # most probable words that a step keeps
+PANELS = {  # what a figure shows of a step, from the top
+    "query": "query $s_{{{before}}}$: {H} numbers, from −1 (orange) to 1 (purple)",
+    "scores": "scores $e_{{{i}j}}$",
+    "weights": r"weights $\alpha_{{{i}j}}$",
+    "likeness": "how near the context $c_{{{i}}}$ is to each $h_j$ (cosine)",
+}
 BAR, MARKED, BAND = "#0072B2", "#D55E00", "#E6E6E6"  # Okabe and Ito's blue, vermilion
 
 
 class Step(NamedTuple):
-    """Step i: what the decoder has, and the word that it writes."""
+    """Step i: what the decoder has, and the word that it writes.
 
-    query: np.ndarray  # (H,): s_{i-1}
-    scores: np.ndarray  # (S,): e_ij
+    query and scores: None where a decoder doesn't give them, as one with many heads.
+    """
+
+    query: np.ndarray | None  # (H,): s_{i-1}
+    scores: np.ndarray | None  # (S,): e_ij
     weights: np.ndarray  # (S,): alpha_ij
     context: np.ndarray  # (D,): c_i
     likeness: np.ndarray  # (S,): the cosine of c_i and each h_j
@@ -57,72 +75,83 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
 
     forced: {step: word}; there this word is written, whatever the model prefers.
     Raises TypeError for what is no sentence or no model with attention; ValueError for
-    a sentence without words or with more than MAX_WORDS, or a word or a step that
-    can't be forced.
+    a sentence without words or with more than MAX_WORDS, a word or a step that can't
+    be forced, and vocabularies or numbers with which the model can't translate.
     """
-    check_attends(model)
-    words, forced = check_sentence(sentence, src_vocab), forced or {}
+    forced, words = forced or {}, source_words(sentence, src_vocab)
+    pieces = to_pieces(words, src_vocab)
+    check_room(len(pieces))
     check_forced(forced, tgt_vocab)
-    source, source_lens = encode_sources([words], src_vocab)
+    require_fit(model, src_vocab, tgt_vocab)
     model.eval()
-    state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
+    source, source_lens = encode_sources([words], src_vocab)
+    enc_outputs = model.encoder(source, source_lens)
+    state = model.decoder.init_state(enc_outputs, source_lens)
     last, steps = BOS_ID, []
-    while len(steps) < 2 * source.shape[1] + 10 and last != tgt_vocab[EOS]:
+    while len(steps) < step_limit(source) and last != EOS_ID:
         wanted = forced.get(len(steps) + 1)
-        step, state = take_step(model.decoder, last, state, tgt_vocab, wanted)
+        step, state = take_step(
+            model.decoder, last, state, enc_outputs[0], tgt_vocab, wanted
+        )
         steps.append(step)
         last = tgt_vocab[step.word]
     check_reached(forced, len(steps))
-    unknown = [word for word in words if word not in src_vocab or word == UNK]
-    text = detokenize([step.word for step in steps], tgt_vocab.lang)
-    return Exploration([*words, EOS], steps, unknown, text)
+    text = to_words([step.word for step in steps], tgt_vocab)
+    return Exploration(
+        [*pieces, EOS],
+        steps,
+        unknown_words(words, src_vocab),
+        detokenize(text, tgt_vocab.lang),
+    )
 
 
-def take_step(decoder, last, state, vocab, wanted=None):
-    """One step after the word with id `last` -> Step, the new state."""
-    query = decoder.query(state.hidden_state)
-    scores = decoder.attention.score(query, state.projected_keys)
+def take_step(decoder, last, state, annotations, vocab, wanted=None):
+    """One step after the word with id `last` -> Step, the new state.
+
+    annotations (1, S, D): what the encoder says of each source word. The context is
+    their sum by the step's weights, those of several heads or layers averaged.
+    """
+    query, scores = asked(decoder, state)
     logits, after = decoder(torch.tensor([[last]]), state)
-    weights = decoder.attention_weights  # (1, 1, S)
-    context = torch.bmm(weights, state.enc_outputs)
-    likeness = F.cosine_similarity(context, state.enc_outputs, dim=-1)
+    weights = after.attention_weights  # (1, 1, S)
+    require_attention(weights)
+    context = torch.bmm(weights, annotations)
+    likeness = F.cosine_similarity(context, annotations, dim=-1)
     chances = logits[0, 0].softmax(dim=-1)
-    ids = chances.argsort(descending=True)[:CHOICES].tolist()
+    ids = writable(chances).argsort(descending=True)[:CHOICES].tolist()
     word = vocab.to_tokens(ids[0]) if wanted is None else wanted
     if vocab[word] not in ids:
         ids.append(vocab[word])
     choices = {vocab.to_tokens(k): chances[k].item() for k in ids}
-    numbers = [x.flatten().numpy() for x in (query, scores, weights, context, likeness)]
+    numbers = [
+        None if x is None else x.flatten().numpy()
+        for x in (query, scores, weights, context, likeness)
+    ]
     return Step(*numbers, choices, word, wanted is not None), after
 
 
-def check_attends(model):
-    """TypeError, in words, unless the model's decoder attends with a query."""
-    decoder = getattr(model, "decoder", None)
-    if not (hasattr(decoder, "attention") and hasattr(decoder, "query")):
-        raise TypeError(
-            "the explorer shows attention, and this model has none: "
-            'give one from build_model("attention", ...)'
-        )
+def asked(decoder, state):
+    """With what a decoder asks, and the scores; None for what it doesn't give."""
+    if not hasattr(decoder, "query"):
+        return None, None
+    query = decoder.query(state.hidden_state)
+    score = getattr(getattr(decoder, "attention", None), "score", None)
+    return query, score and score(query, state.projected_keys)
 
 
-def check_sentence(sentence, vocab):
-    """The words of a sentence; TypeError or ValueError if it can't be explored."""
-    words = tokenize(sentence, vocab.lang, words=vocab)
-    if not words:
-        raise ValueError("There is nothing to translate: the sentence has no word.")
-    if len(words) > MAX_WORDS:
+def check_room(count):
+    """ValueError, in words, if a sentence has more words than the figure can name."""
+    if count > MAX_WORDS:
         raise ValueError(
-            f"The sentence has {len(words)} words. The explorer has room "
-            f"for {MAX_WORDS}: make it shorter."
+            f"The sentence has {count} words, or pieces of words. The explorer has "
+            f"room for {MAX_WORDS}: make it shorter."
         )
-    return words
 
 
 def check_forced(forced, vocab):
     """ValueError if a word can't be written, or a step is below 1."""
     for number, word in forced.items():
-        if word not in vocab or word in (PAD, BOS):
+        if word not in vocab and word not in (EOS, UNK):
             raise ValueError(
                 f"The model can't write {word!r}: it isn't among its words."
             )
@@ -151,10 +180,11 @@ def draw_step(exploration, number, fig=None):
     long = sum(map(len, source)) > 60  # then the words stand on end
     fig = fig or plt.figure()
     fig.set(size_inches=(10, 5.6), facecolor="white")
+    panels = [name for name in PANELS if getattr(step, name) is not None]
     boxes = fig.add_gridspec(
-        4,
+        len(panels),
         2,
-        height_ratios=(0.25, 1, 1, 1),
+        height_ratios=[0.25 if name == "query" else 1 for name in panels],
         width_ratios=(3, 1),
         left=0.06,
         right=0.96,
@@ -163,31 +193,25 @@ def draw_step(exploration, number, fig=None):
         hspace=0.6,
         wspace=0.32,
     )
-    strip, *bars = [fig.add_subplot(boxes[row, 0]) for row in range(4)]
-    strip.set(xticks=[], yticks=[])
-    strip.imshow(step.query[None], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
-    title = f"query $s_{{{i - 1}}}$: {len(step.query)} numbers, "
-    strip.set_title(title + "from −1 (orange) to 1 (purple)", loc="left")
     words = {"fontfamily": font_families(), "fontsize": 12, "parse_math": False}
-    for ax, name, title in zip(
-        bars,
-        ("scores", "weights", "likeness"),
-        (
-            f"scores $e_{{{i}j}}$",
-            rf"weights $\alpha_{{{i}j}}$: the softmax of the scores",
-            f"how near the context $c_{{{i}}}$ is to each $h_j$ (cosine)",
-        ),
-        strict=True,
-    ):
+    for row, name in enumerate(panels):
+        ax, values = fig.add_subplot(boxes[row, 0]), getattr(step, name)
+        title = PANELS[name].format(i=i, before=i - 1, H=values.size)
+        if name == "weights" and "scores" in panels:
+            title += ": the softmax of the scores"
+        ax.set_title(title, loc="left")
+        if name == "query":
+            ax.set(xticks=[], yticks=[])
+            ax.imshow(values[None], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+            continue
         every = [0] if name == "scores" else [0, 1]  # one scale for all steps
         every += [value for s in steps for value in getattr(s, name)]
-        limits = min(every), max(every)
-        draw_bars(ax, getattr(step, name), step.weights.argmax(), *limits)
-        ax.set_title(title, loc="left")
+        draw_bars(ax, values, step.weights.argmax(), min(every), max(every))
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if long else {}
     names = [word if len(word) <= 12 else word[:11] + "…" for word in source]
-    bars[-1].set_xticks(range(len(source)), names, **words, **turned)
-    draw_choices(fig.add_subplot(boxes[1:, 1]), step, words)
+    ax.set_xticks(range(len(source)), names, **words, **turned)
+    below = 1 if "query" in panels else 0
+    draw_choices(fig.add_subplot(boxes[below:, 1]), step, words)
     before = exploration.tokens[: i - 1]
     before = ["…"] * (i > 7) + before[-6:] or ["nothing"]
     now = step.word + " (forced)" * step.forced

@@ -1,4 +1,4 @@
-"""How good translations and alignments are: BLEU, chrF, alignment error rate.
+"""How good translations, answers and alignments are: BLEU, ROUGE, error rates.
 
 Letters: S is the number of source words, T the number of target words.
 An alignment is a set of links (source index, target index), counted from 0:
@@ -19,7 +19,8 @@ def bleu(hypotheses, references) -> float:
     A sentence is a list of tokens, or a string that is split at its spaces;
     sacrebleu counts these tokens as they are. Standard BLEU uses 1- to 4-grams:
     a corpus without one matching word, or whose hypotheses hold no 4-gram, scores 0.
-    Raises ValueError for different numbers of sentences or none.
+    Raises ValueError for different numbers of sentences, none, or several references
+    for one sentence.
     """
     return _corpus_score(BLEU(tokenize="none", force=True), hypotheses, references)
 
@@ -64,18 +65,53 @@ def _signatures(scorers) -> dict[str, str]:
     return {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
 
 
+def exact_match(hypotheses, references):
+    """The share of hypotheses (lists of words) that equal their reference, 0 to 1.
+
+    Raises ValueError for different numbers of them, or none.
+    """
+    check_sides(hypotheses, references)
+    pairs = zip(hypotheses, references, strict=True)
+    return sum(list(a) == list(b) for a, b in pairs) / len(references)
+
+
+def rouge(hypotheses, references):
+    """Mean ROUGE F-measures, 0 to 100 (Lin, 2004), by the package rouge-score.
+
+    Lists of lists of words -> {"rouge1": .., "rouge2": .., "rougeL": ..}: single words
+    in common, pairs of neighbours in common, the longest common subsequence.
+    Raises ValueError for different numbers of them, or none.
+    """
+    from rouge_score.rouge_scorer import RougeScorer  # here, since it takes a second
+
+    check_sides(hypotheses, references)
+    kinds = ("rouge1", "rouge2", "rougeL")
+    scorer = RougeScorer(kinds, use_stemmer=False)
+    rows = [
+        scorer.score(" ".join(reference), " ".join(hypothesis))
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    return {
+        kind: 100 * sum(row[kind].fmeasure for row in rows) / len(rows)
+        for kind in kinds
+    }
+
+
 def _corpus_score(scorer, hypotheses, references) -> float:
     hypotheses = _sentences("hypotheses", hypotheses)
     references = _sentences("references", references)
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"{len(hypotheses)} hypotheses but {len(references)} references: "
-            "give exactly one reference for each hypothesis"
-        )
-    if not hypotheses:
-        raise ValueError("no sentences to score: give at least one hypothesis")
+    check_sides(hypotheses, references)
     # Rounding can leave a perfect corpus at 100.00000000000004.
     return min(scorer.corpus_score(hypotheses, [references]).score, 100.0)
+
+
+def check_sides(hypotheses, references):
+    """ValueError, in words, unless there is one hypothesis for each reference."""
+    if len(hypotheses) != len(references) or not len(references):
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses and {len(references)} references: give "
+            "one of each, for at least one sentence"
+        )
 
 
 def _sentences(name, sentences) -> list[str]:
@@ -89,13 +125,20 @@ def _sentences(name, sentences) -> list[str]:
 def _joined(name, n, sentence) -> str:
     if isinstance(sentence, str):
         return sentence
-    if isinstance(sentence, (list, tuple)) and all(
-        isinstance(token, str) for token in sentence
+    if not isinstance(sentence, (list, tuple)) or any(
+        not isinstance(token, str) for token in sentence
     ):
-        return " ".join(sentence)
-    raise TypeError(
-        f"{name}[{n}] is {sentence!r}: a sentence is a string or a list of strings"
-    )
+        raise TypeError(
+            f"{name}[{n}] is {sentence!r}: a sentence is a string or a list of strings"
+        )
+    joined = " ".join(sentence)
+    if len(joined.split()) > len(sentence):
+        raise ValueError(
+            f"{name}[{n}] is {sentence!r}, a list in which a token holds a space: give "
+            "one sentence there, as a string or a list of words; several references "
+            "for one sentence aren't taken"
+        )
+    return joined
 
 
 class AlignmentScore(NamedTuple):

@@ -25,6 +25,7 @@ WIDTH, MIN_CELL, MAX_CELL, GAP = 7.5, 0.23, 0.55, 0.1
 BAR, BAR_ROOM, MIN_BAR = 0.16, 0.9, 1.2
 WEIGHT_MAP = "Blues"  # 0 is almost white, on paper too; one hue, ever darker
 GOLD_COLOR, GOLD_LINE = "#D55E00", 2  # points
+LEGEND = {"loc": "upper left", "frameon": False}
 # The colours of Okabe and Ito that show on white, each with a line and a marker.
 CURVE_STYLES = (
     ("#0072B2", "-", "o"),
@@ -63,12 +64,13 @@ def font_families() -> list[str]:
     DejaVu Sans, then a font with Chinese characters: one that the system has, else
     the one in the package mpl-font. Without any, DejaVu Sans alone and one warning.
     """
-    chinese = _chinese_font()
+    chinese = chinese_font()
     return ["DejaVu Sans"] if chinese is None else ["DejaVu Sans", chinese]
 
 
 @cache
-def _chinese_font() -> str | None:
+def chinese_font() -> str | None:
+    """A font with Chinese characters, or None and a warning; found once, then kept."""
     font = _installed(CHINESE_FONTS) or _packaged() or _installed(JAPANESE_FONTS)
     if font is None:
         warnings.warn(
@@ -90,8 +92,8 @@ def _packaged() -> str | None:
     package = importlib.util.find_spec("mpl_font")
     if package is None:
         return None
-    folder = Path(package.submodule_search_locations[0])
-    path = folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
+    fonts = Path(package.submodule_search_locations[0], "fonts")
+    path = fonts / "noto" / "NotoSansCJKsc-Regular.otf"
     if not path.exists():
         return None
     font_manager.fontManager.addfont(path)
@@ -214,8 +216,7 @@ def _draw_panel(ax, panel, cell):
             label.set(rotation=45, ha="left", rotation_mode="anchor")
     ax.set_xlabel("source", **text)
     ax.set_ylabel("target", **text)
-    if panel["title"]:
-        ax.set_title(panel["title"], fontfamily=fonts, pad=8)
+    ax.set_title(panel["title"] or "", fontfamily=fonts, pad=8)
     if panel["annotate"]:
         for (i, j), weight in np.ndenumerate(weights):
             color = "white" if weight > 0.5 else "black"
@@ -225,15 +226,9 @@ def _draw_panel(ax, panel, cell):
     for j, i in panel["gold"]:
         ax.add_patch(_gold_square((j - side / 2, i - side / 2), side))
     if panel["gold"]:
-        ax.legend(
-            [_gold_square((0, 0), 1)],
-            ["gold alignment"],
-            loc="upper left",
-            bbox_to_anchor=(0, 0),
-            frameon=False,
-            handlelength=1,
-            handleheight=1,
-        )
+        square, name = _gold_square((0, 0), 1), "gold alignment"
+        place = {"bbox_to_anchor": (0, 0), "handlelength": 1, "handleheight": 1}
+        ax.legend([square], [name], **place, **LEGEND)
     return image
 
 
@@ -317,33 +312,26 @@ def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):
     fonts = font_families()
     if ax is None:
         fig = plt.figure(figsize=(7, 3.8), facecolor="white", layout="constrained")
-        ax = fig.add_subplot()
-        ax.set_facecolor("white")
-    for (label, runs), style in zip(curves.items(), CURVE_STYLES, strict=False):
-        color, line, marker = style
+        ax = fig.add_subplot(facecolor="white")
+    every = max(1, len(x) // 12)  # with a marker
+    styles = zip(curves.items(), CURVE_STYLES, strict=False)
+    for (label, runs), (color, line, marker) in styles:
         mean = runs.mean(axis=0)
-        every = max(1, len(x) // 12)
         ax.plot(x, mean, line, color=color, marker=marker, markevery=every, label=label)
         if len(runs) > 1:
             low, high = runs.min(axis=0), runs.max(axis=0)
             ax.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
     ax.set_xlabel(xlabel, fontfamily=fonts)
     ax.set_ylabel(ylabel, fontfamily=fonts)
-    if title:
-        ax.set_title(title, fontfamily=fonts)
+    ax.set_title(title or "", fontfamily=fonts)
     if ylim is not None:
         ax.set_ylim(ylim)
     ax.grid(color="#dddddd", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     # Beside the plot: it can't cover a line there.
-    ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1),
-        frameon=False,
-        handlelength=3.5,
-        prop={"family": fonts},
-    )
+    prop = {"family": fonts}
+    ax.legend(bbox_to_anchor=(1.01, 1), handlelength=3.5, prop=prop, **LEGEND)
     return ax
 
 

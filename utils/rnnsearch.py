@@ -5,8 +5,6 @@ E embedding size, H hidden units (the paper's n), D the size of one encoder stat
 when it reads both ways), M maxout units (the paper's l), V words in the vocabulary.
 """
 
-from functools import partial
-
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -47,26 +45,18 @@ class GatedUnit(nn.Module):
 class DeepOutput(nn.Module):
     """From state, last word and context to scores, by a layer of maxout units (A.2.2).
 
-    A maxout unit gives the largest of its `pieces`, two linear maps in the paper
-    (Goodfellow et al., 2013). word, context: False to leave it out.
+    A maxout unit gives the larger of two linear maps (Goodfellow et al., 2013).
     """
 
-    def __init__(
-        self,
-        vocab_size,
-        embed_size,
-        num_hiddens,
-        enc_hiddens,
-        num_maxout,
-        pieces=2,
-        word=True,
-        context=True,
-    ):
+    pieces = 2  # linear maps a unit chooses from
+    word = context = True  # what it reads beside the state
+
+    def __init__(self, vocab_size, embed_size, num_hiddens, enc_hiddens, num_maxout):
         super().__init__()
-        size, self.pieces = pieces * num_maxout, pieces
+        size = self.pieces * num_maxout
         self.U_o = nn.Linear(num_hiddens, size)
-        self.V_o = nn.Linear(embed_size, size, bias=False) if word else None
-        self.C_o = nn.Linear(enc_hiddens, size, bias=False) if context else None
+        self.V_o = nn.Linear(embed_size, size, bias=False) if self.word else None
+        self.C_o = nn.Linear(enc_hiddens, size, bias=False) if self.context else None
         self.W_o = nn.Linear(num_maxout, vocab_size)
         self.sizes = num_hiddens, embed_size, enc_hiddens, num_hiddens
 
@@ -118,9 +108,7 @@ class RNNsearchDecoder(AttentionDecoder):
 
     def step(self, x, state):
         before = state.hidden_state[-1].unsqueeze(1)  # s_{i-1}: (B, 1, H)
-        context, weights = self.attention.attend(
-            before, state.projected_keys, state.enc_outputs, state.enc_valid_lens
-        )
+        context, weights = self.attend(before, state)
         s = self.unit(x[:, 0], context[:, 0], before[:, 0])  # s_i: (B, H)
         reads = torch.cat((before, x, context, s.unsqueeze(1)), dim=-1)
         return reads, weights, state._replace(hidden_state=s.unsqueeze(0))
@@ -199,6 +187,24 @@ class UngatedContextUnit(GatedUnit):
         return F.pad(self.C(context), (2 * self.C.out_features, 0))
 
 
+class LinearOutput(DeepOutput):
+    """The deep output with linear units in place of maxout."""
+
+    pieces = 1
+
+
+class NoWordOutput(DeepOutput):
+    """The deep output without the last word."""
+
+    word = False
+
+
+class NoContextOutput(DeepOutput):
+    """The deep output without the context."""
+
+    context = False
+
+
 class NewStateOutput(DeepOutput):
     """The deep output with s_i in place of s_{i-1}, as equation 4 has it."""
 
@@ -230,9 +236,7 @@ class ReleasedDecoder(RNNsearchDecoder):
         if state.carried is not None:  # with it, the word now read was written
             s = self.unit(x[:, 0], state.carried, s)
         query = s.unsqueeze(1)
-        context, weights = self.attention.attend(
-            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
-        )
+        context, weights = self.attend(query, state)
         reads = torch.cat((query, x, context, query), dim=-1)
         state = state._replace(hidden_state=s.unsqueeze(0), carried=context[:, 0])
         return reads, weights, state
@@ -256,10 +260,10 @@ VARIANTS = {
     "s_0 = 0": {"start": ZeroState},
     "reset after the product": {"unit": ResetAfterUnit},
     "gates without context": {"unit": UngatedContextUnit},
-    "no maxout": {"output": partial(DeepOutput, pieces=1)},
+    "no maxout": {"output": LinearOutput},
     "output from s_i": {"output": NewStateOutput},
-    "output without the word": {"output": partial(DeepOutput, word=False)},
-    "output without context": {"output": partial(DeepOutput, context=False)},
+    "output without the word": {"output": NoWordOutput},
+    "output without context": {"output": NoContextOutput},
     "no deep output": {"output": StateOutput},
     "order of the released code": {"decoder": ReleasedDecoder},
 }

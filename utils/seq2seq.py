@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from utils.attention import AdditiveAttention, check_whole_numbers
 
 
-def build_gru(input_size, num_hiddens, num_layers=1, dropout=0.0, bidirectional=False):
+def make_gru(input_size, num_hiddens, num_layers=1, dropout=0.0, bidirectional=False):
     """nn.GRU, batch first. Its dropout is between layers, so one layer has none."""
     return nn.GRU(
         input_size,
@@ -26,11 +26,7 @@ def build_gru(input_size, num_hiddens, num_layers=1, dropout=0.0, bidirectional=
 
 
 class Seq2SeqEncoder(nn.Module):
-    """Embedding and GRU: one state for each source word (2H wide if bidirectional).
-
-    Sentences are packed, so no state has read padding. embedding: one to take in place
-    of nn.Embedding.
-    """
+    """Embedding and GRU: one state for each source word (2H wide if bidirectional)."""
 
     def __init__(
         self,
@@ -44,14 +40,12 @@ class Seq2SeqEncoder(nn.Module):
     ):
         super().__init__()
         self.embedding = embedding or nn.Embedding(vocab_size, embed_size)
-        self.rnn = build_gru(
-            embed_size, num_hiddens, num_layers, dropout, bidirectional
-        )
+        self.rnn = make_gru(embed_size, num_hiddens, num_layers, dropout, bidirectional)
 
     def forward(self, X, valid_lens):
         """Ids X (B, S), lengths (B,) -> outputs (B, S, H), hidden_state (L, B, H)."""
         check_source(X, valid_lens, self.embedding.num_embeddings)
-        packed = pack_padded_sequence(
+        packed = pack_padded_sequence(  # so no state has read padding
             self.embedding(X), valid_lens.cpu(), batch_first=True, enforce_sorted=False
         )
         packed_outputs, hidden_state = self.rnn(packed)
@@ -111,10 +105,9 @@ class FixedState(NamedTuple):
 
 
 class Seq2SeqDecoder(Decoder):
-    """The decoder before attention: every step sees one and the same context.
+    """Every word is read with one context, the encoder's last state (Cho et al., 2014).
 
-    The context is the encoder's last state, given again with each word (Cho et al.,
-    2014). enc_hiddens: its size; embedding, dense: as for the encoder.
+    enc_hiddens: its size, None for num_hiddens.
     """
 
     def __init__(
@@ -125,14 +118,12 @@ class Seq2SeqDecoder(Decoder):
         num_layers=1,
         dropout=0.0,
         enc_hiddens=None,
-        embedding=None,
-        dense=None,
     ):
         super().__init__()
         enc_hiddens = enc_hiddens or num_hiddens
-        self.embedding = embedding or nn.Embedding(vocab_size, embed_size)
-        self.rnn = build_gru(enc_hiddens + embed_size, num_hiddens, num_layers, dropout)
-        self.dense = dense or nn.Linear(num_hiddens, vocab_size)
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = make_gru(enc_hiddens + embed_size, num_hiddens, num_layers, dropout)
+        self.dense = nn.Linear(num_hiddens, vocab_size)
         self.bridge = Bridge(enc_hiddens, num_hiddens)
 
     def init_state(self, enc_outputs, enc_valid_lens=None):
@@ -160,9 +151,13 @@ class AttentionState(NamedTuple):
 class AttentionDecoder(Decoder):
     """The loop of every decoder that attends: one `step` for each target word.
 
-    The weights come back in the state, without gradient; `attention_weights` are those
-    of the last call, whoever made it.
+    `attention_weights`: those of the last call, without gradient, as in the new state.
     """
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        outputs, hidden_state = enc_outputs
+        keys = self.attention.project_keys(outputs)
+        return AttentionState(outputs, keys, self.bridge(hidden_state), enc_valid_lens)
 
     def unroll(self, embedded, state):
         outputs, weights = [], []
@@ -171,24 +166,22 @@ class AttentionDecoder(Decoder):
             outputs.append(output)
             weights.append(weight.detach())
         weights = torch.cat(weights, dim=1)
-        self._attention_weights = weights  # returned, too: threads may share a model
+        self.attention_weights = weights  # returned, too: threads may share a model
         return torch.cat(outputs, dim=1), state._replace(attention_weights=weights)
+
+    def attend(self, query, state):
+        """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S)."""
+        return self.attention.attend(
+            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
+        )
 
     def step(self, x, state):
         """A word x (B, 1, E) -> output (B, 1, H), weights (B, 1, S), the new state."""
         raise NotImplementedError
 
-    @property
-    def attention_weights(self):
-        return self._attention_weights
-
 
 class Seq2SeqAttentionDecoder(AttentionDecoder):
-    """Bahdanau et al. (2015): attend with s_{i-1}, then update to s_i.
-
-    attention: another one than AdditiveAttention; the other arguments are those of
-    Seq2SeqDecoder.
-    """
+    """Bahdanau et al. (2015): attend with s_{i-1}, then update to s_i."""
 
     def __init__(
         self,
@@ -198,41 +191,27 @@ class Seq2SeqAttentionDecoder(AttentionDecoder):
         num_layers=1,
         dropout=0.0,
         enc_hiddens=None,
-        embedding=None,
-        dense=None,
         attention=None,
     ):
         super().__init__()
         D, H = enc_hiddens or num_hiddens, num_hiddens
-        self.embedding = embedding or nn.Embedding(vocab_size, embed_size)
+        self.embedding = nn.Embedding(vocab_size, embed_size)
         self.attention = attention or AdditiveAttention(D, H, H, dropout)
-        self.rnn = build_gru(D + embed_size, H, num_layers, dropout)
-        self.dense = dense or nn.Linear(H, vocab_size)
+        self.rnn = make_gru(D + embed_size, H, num_layers, dropout)
+        self.dense = nn.Linear(H, vocab_size)
         self.bridge = Bridge(D, H)
 
-    def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        keys = self.attention.project_keys(outputs)
-        return AttentionState(outputs, keys, self.bridge(hidden_state), enc_valid_lens)
-
     def query(self, hidden_state):
-        return hidden_state[-1].unsqueeze(1)  # the top layer's: (B, 1, H)
-
-    def attend(self, query, state):
-        return self.attention.attend(
-            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
-        )
+        return hidden_state[-1].unsqueeze(1)  # s_{i-1} of the top layer: (B, 1, H)
 
     def step(self, x, state):
-        query = self.query(state.hidden_state)  # s_{i-1}: (B, 1, H)
-        context, weights = self.attend(query, state)
+        context, weights = self.attend(self.query(state.hidden_state), state)
         inputs = torch.cat((context, x), dim=-1)  # (B, 1, enc_hiddens + E)
-        s, hidden_state = self.rnn(inputs, state.hidden_state)  # s_i
-        output = self.output(s, context, x)
-        return output, weights, state._replace(hidden_state=hidden_state)
+        s, hidden = self.rnn(inputs, state.hidden_state)  # s_i
+        return self.output(s, context, x), weights, state._replace(hidden_state=hidden)
 
     def output(self, s, context, x):
-        return s  # all that `dense` reads
+        return s  # s_i (B, 1, H): all that `dense` reads
 
 
 class EncoderDecoder(nn.Module):

@@ -27,6 +27,8 @@ from utils.text import (
     check_language,
     check_tokens,
     detokenize,
+    read_words,
+    require_count,
     tokenize,
 )
 
@@ -60,7 +62,9 @@ class SubwordVocab:
                 f"this one with {', '.join(self.idx_to_token[: len(SPECIALS)])}"
             )
         self.token_to_idx = {piece: i for i, piece in enumerate(self.idx_to_token)}
-        self._ids, self._ways = {}, {}  # by word, filled as words come
+        # By word, filled as words come; a word that is a special's name is unknown.
+        self._ids = {word: [UNK_ID] for word in SPECIALS}
+        self._ways = {word: ([[UNK_ID]], [0.0]) for word in SPECIALS}
 
     @classmethod
     def train(cls, sentences, lang, size):
@@ -104,6 +108,10 @@ class SubwordVocab:
         """Whether these pieces can write a word."""
         return UNK_ID not in self._best(word)
 
+    def __eq__(self, other):
+        same = isinstance(other, SubwordVocab) and self.lang == other.lang
+        return same and self.model == other.model
+
     def __getitem__(self, words):
         """The id of a piece (str), or the ids of the pieces of a list of words."""
         if isinstance(words, str):
@@ -144,16 +152,15 @@ def check_training(lines, size):
     """ValueError, in words, unless there is text, and a size beyond the specials."""
     if not any(lines):
         raise ValueError("there is no text to learn pieces from")
-    if not isinstance(size, int) or size <= len(SPECIALS):
-        raise ValueError(
-            f"size must be a whole number above {len(SPECIALS)}, the number of special "
-            f"tokens, got {size!r}"
-        )
+    lowest = len(SPECIALS) + 1
+    require_count("size", size, lowest, f" (there are {len(SPECIALS)} special tokens)")
 
 
 def _units(words, lang):
     """What is cut into pieces: words, or a Chinese sentence, which has no spaces."""
-    return [detokenize(words, lang).lower()] if lang == "zh" else words
+    if lang != "zh":
+        return words
+    return [detokenize(read_words(words), lang).lower()]
 
 
 def to_pieces(words, vocab) -> list[str]:
@@ -210,4 +217,4 @@ class SampledLoader(BatchLoader):
     def _cut(self, words, vocab, rng):
         if isinstance(vocab, SubwordVocab):
             return vocab.sample(words, rng, self.alpha)
-        return vocab[words]
+        return vocab[read_words(words)]

@@ -4,22 +4,16 @@
 headline. `dates`: a written date -> ISO form, letter by letter. Each is a `Corpus`
 with the splits train, valid, test and harder ones; no source is in two of them. A link
 joins a target word with the source words that decide it. The words of stories and
-headlines, but for "where", are those of the Village corpus.
-
-Letters in shape comments: S source and T target words.
+headlines, but for "where", are those of the Village corpus. `join_pairs` makes longer
+sentences of the pairs of any corpus.
 """
 
-import math
 import random
 from datetime import date
-from itertools import pairwise
 from string import Formatter
 from typing import NamedTuple
 
-import torch
-from rouge_score.rouge_scorer import RougeScorer
-
-from utils.data import Batch, Corpus, Pair, cut
+from utils.data import Corpus, Pair
 
 # Stories
 
@@ -101,8 +95,7 @@ def ask(kind, name, events):
         raise ValueError(f"the story doesn't say: {QUESTIONS[kind].format(name)}")
     answer, n = fact
     sentences = [event.words() for event in events]
-    before = sum(map(len, sentences[:n]))
-    link = (before + sentences[n].index(answer), 0)
+    link = (sum(map(len, sentences[:n])) + sentences[n].index(answer), 0)
     source = sum(sentences, []) + QUESTIONS[kind].format(name).split()
     return Pair(tuple(source), (answer,), frozenset({link}), frozenset({kind}))
 
@@ -133,16 +126,7 @@ def stories(sizes=STORY_SIZES, seed=0) -> Corpus:
 
 # Headlines
 
-REPORTERS = (
-    "baker",
-    "farmer",
-    "doctor",
-    "postman",
-    "painter",
-    "carpenter",
-    "teacher",
-    "nurse",
-)
+REPORTERS = "baker farmer doctor postman painter carpenter teacher nurse".split()
 GOODS = ("table", "chair", "boat", "bicycle", "cart", "box", "basket", "bed")
 DEEDS = {
     "sold": "sells",
@@ -165,7 +149,7 @@ SCENES = (
 )
 ONCE = ("yesterday", "yesterday evening", "this morning", "last sunday", "last week")
 OFTEN = ("every morning", "every evening", "every sunday", "in winter", "in summer")
-LOOKS = {"who": ("old", "young", "good", None), "what": ("old", "new", "small", None)}
+LOOKS = {"who": ("old", "young", "good", ""), "what": ("old", "new", "small", "")}
 HEADLINE_SIZES = {"train": 8000, "valid": 500, "test": 500, "new": 500, "long": 500}
 
 
@@ -180,25 +164,16 @@ def draw_report(rng, news, held_out=False):
     if news and held_out != (i == j):
         j = i if held_out else (i + rng.randrange(1, len(GOODS))) % len(GOODS)
     preposition, place = rng.choice(SCENES).split()
-    words, headline = [*when.split(), ","], {}
-    for word, shown in (
-        ("the", None),
-        (rng.choice(LOOKS["who"]), None),
-        (REPORTERS[i], REPORTERS[i]),
-        (verb if news else DEEDS[verb], DEEDS[verb]),
-        ("the", None),
-        (rng.choice(LOOKS["what"]), None),
-        (GOODS[j], GOODS[j]),
-        (preposition, preposition),
-        ("the", None),
-        (place, place),
-        (".", None),
-    ):
-        if shown:
-            headline[shown] = len(words)
-        if word:
-            words.append(word)
-    return words, headline
+    who, what, told = REPORTERS[i], GOODS[j], verb if news else DEEDS[verb]
+    words = (
+        f"{when} , the {rng.choice(LOOKS['who'])} {who} {told} "
+        f"the {rng.choice(LOOKS['what'])} {what} {preposition} the {place} ."
+    ).split()
+    start = words.index(",")  # a time may begin with the same preposition
+    said = who, told, what, preposition, place
+    shown = who, DEEDS[verb], what, preposition, place
+    places = (words.index(word, start) for word in said)
+    return words, dict(zip(shown, places, strict=True))
 
 
 def draw_headline(split, rng):
@@ -231,28 +206,10 @@ def headlines(sizes=HEADLINE_SIZES, seed=0) -> Corpus:
 # Dates
 
 MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-WEEKDAYS = (
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-)
+    "january february march april may june july august september october "
+    "november december"
+).split()
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 DATE_FORMS = (
     "{d} {month} {year}",
     "{d} {mon} {year}",
@@ -369,110 +326,25 @@ def check_size(split, size):
         raise ValueError(f"split {split!r} needs a whole number from 1, got {size!r}")
 
 
-@torch.no_grad()
-def teacher_forced_weights(model, pairs, vocabs, batch_size=128):
-    """Attention weights (T, S) of each pair while the decoder reads its target.
+def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
+    """Each pair and another, joined by a comma and a conjunction, without alignment.
 
-    Rows and columns of <eos> are left out.
+    The pairs are sentences that end with a full stop; the first of two loses its own.
     """
-    model.eval()
-    weights = []
-    for part in cut(pairs, batch_size):
-        batch = Batch.from_pairs(part, *vocabs)
-        model(batch.source, batch.target_in, batch.source_lens)
-        for w, pair in zip(model.decoder.attention_weights, part, strict=True):
-            weights.append(w[: len(pair.target), : len(pair.source)])
-    return weights
+    check_statements(pairs)
+    order = random.Random(seed).sample(pairs, len(pairs))
+    joined = []
+    for first, second in zip(order, order[1:] + order[:1], strict=True):
+        sides = zip(first[:2], second[:2], conjunctions, strict=True)
+        source, target = ((*a[:-1], ",", word, *b) for a, b, word in sides)
+        joined.append(first._replace(source=source, target=target, alignment=None))
+    return joined
 
 
-class GoldAttention(NamedTuple):
-    """How much attention falls on gold, 0 to 1; means over the linked target words."""
-
-    mass: float  # the weight on the linked source words together
-    hits: float  # how often the most attended source word is a linked one
-    chance: float  # the share of the source words that is linked
-
-
-def attention_on_gold(weights, pairs):
-    """GoldAttention of weights (T, S), a row per target word, against gold links.
-
-    Target words without a link aren't counted. Raises ValueError if none has one.
-    """
-    mass, hits, chance = [], [], []
-    for w, pair in zip(weights, pairs, strict=True):
-        for i in {i for _, i in pair.alignment}:
-            gold = [j for j, target in pair.alignment if target == i]
-            mass.append(float(w[i, gold].sum()))
-            hits.append(int(w[i].argmax()) in gold)
-            chance.append(len(gold) / len(pair.source))
-    check_linked(mass)
-    return GoldAttention(*(sum(x) / len(x) for x in (mass, hits, chance)))
-
-
-def check_linked(rows):
-    """ValueError, in words, unless there is a target word with a link."""
-    if not rows:
-        raise ValueError("no target word has a gold link: there is nothing to measure")
-
-
-def whole_sentences(pair, stops=(".", "?")):
-    """The same pair, each link widened to all words of its source sentence."""
-    number, numbers = 0, []
-    for word in pair.source:
-        numbers.append(number)
-        number += word in stops
-    wide = {
-        (k, i)
-        for j, i in pair.alignment
-        for k, n in enumerate(numbers)
-        if n == numbers[j]
-    }
-    return pair._replace(alignment=frozenset(wide))
-
-
-def forward_share(places):
-    """The share of steps between successive places that don't go back; 1 is monotone.
-
-    places: positions, one a target word. nan for fewer than two.
-    """
-    steps = [b >= a for a, b in pairwise(places)]
-    return sum(steps) / len(steps) if steps else math.nan
-
-
-def exact_match(hypotheses, references):
-    """The share of hypotheses (lists of words) that equal their reference, 0 to 1.
-
-    Raises ValueError for different numbers of them, or none.
-    """
-    check_sides(hypotheses, references)
-    pairs = zip(hypotheses, references, strict=True)
-    return sum(list(a) == list(b) for a, b in pairs) / len(references)
-
-
-def rouge(hypotheses, references):
-    """Mean ROUGE F-measures, 0 to 100 (Lin, 2004), by the package rouge-score.
-
-    Lists of lists of words -> {"rouge1": .., "rouge2": .., "rougeL": ..}: single words
-    in common, pairs of neighbours in common, the longest common subsequence.
-    Raises ValueError for different numbers of them, or none.
-    """
-    check_sides(hypotheses, references)
-    kinds = ("rouge1", "rouge2", "rougeL")
-    scorer = RougeScorer(kinds, use_stemmer=False)
-    rows = [
-        scorer.score(" ".join(reference), " ".join(hypothesis))
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-    return {
-        kind: 100 * sum(row[kind].fmeasure for row in rows) / len(rows)
-        for kind in kinds
-    }
-
-
-def check_sides(hypotheses, references):
-    """ValueError, in words, unless there is one hypothesis for each reference."""
-    if len(hypotheses) != len(references) or not references:
+def check_statements(pairs):
+    """ValueError, in words, unless each of two or more pairs ends with a full stop."""
+    if len(pairs) < 2 or any({p.source[-1], p.target[-1]} != {"."} for p in pairs):
         raise ValueError(
-            f"{len(hypotheses)} hypotheses and {len(references)} references: give "
-            "one of each, for at least one sentence"
+            "joined are two or more pairs whose sentences end with a full stop: "
+            "another last word would be lost"
         )

@@ -32,7 +32,15 @@ _SPACED_HAN = re.compile(rf"{_HAN}\s+{_HAN}")
 
 _LONGEST_WORD = 12  # Chinese characters
 
-_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\ufeff"))
+# What a reader can't see: Unicode's default-ignorable characters, and control
+# characters that are no white space. The joiners U+200C and U+200D go with them: a
+# Persian word then lacks its half-space, and a joined emoji becomes its parts.
+_INVISIBLE = re.compile(
+    "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
 _APOSTROPHES = dict.fromkeys(map(ord, "\u2019\u02bc"), "'")
 _FULL_WIDTH = dict(zip(",.?!:;", "，。？！：；", strict=True))
 _OPENING = set("([{¿¡„$#")
@@ -58,6 +66,21 @@ def check_tokens(tokens):
     return tokens
 
 
+def read_words(tokens) -> list[str]:
+    """The words of a sentence; a special's name, which no text writes, is <unk>."""
+    return [UNK if token in SPECIALS else token for token in check_tokens(tokens)]
+
+
+def require_count(name, value, lowest, otherwise="") -> None:
+    """ValueError unless value is a whole number of at least lowest, and no bool."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < lowest:
+        raise ValueError(
+            f"{name} must be a whole number of at least {lowest}{otherwise}, "
+            f"got {value!r}"
+        )
+
+
 def tokenize(text: str, lang: str, words=None) -> list[str]:
     """Split text into lower-case tokens, punctuation apart.
 
@@ -66,12 +89,13 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
     characters is taken as segmented. Other Chinese is cut into characters or, given
     `words` (a Vocab or a set), into the fewest words of it, and characters where none
     fits. Latin letters and digits stay together; ASCII punctuation becomes full-width.
-    Raises TypeError if text is no string, ValueError if lang is not in LANGUAGES.
+    Invisible characters are left out. Raises TypeError if text is no string,
+    ValueError if lang is not in LANGUAGES.
     """
     check_language(lang)
     if not isinstance(text, str):
         raise TypeError(f"expected a text as a string, got {type(text).__name__}")
-    text = unicodedata.normalize("NFC", text.lower()).translate(_INVISIBLE)
+    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text.lower()))
     if lang == "zh":
         return _tokenize_chinese(text, words)
     text = text.translate(_APOSTROPHES)
@@ -161,8 +185,8 @@ def rank_tokens(sentences, min_freq=1, max_size=None) -> list[str]:
             raise TypeError(f"expected tokens as strings, got {token!r}")
         if token in SPECIALS:
             raise ValueError(f"{token!r} occurs in the text, but is a special token")
-    if max_size is not None and max_size < 1:
-        raise ValueError(f"max_size must be at least 1 or None, got {max_size}")
+    if max_size is not None:
+        require_count("max_size", max_size, 1, " or None")
     kept = [token for token in counts if counts[token] >= min_freq]
     return sorted(kept, key=lambda token: (-counts[token], token))[:max_size]
 
@@ -205,8 +229,11 @@ class Vocab:
     def __len__(self):
         return len(self.idx_to_token)
 
-    def __contains__(self, token):
-        return token in self.token_to_idx
+    def __contains__(self, word):  # whether a sentence can have it
+        return word in self.token_to_idx and word not in SPECIALS
+
+    def __eq__(self, other):
+        return isinstance(other, Vocab) and vars(self) == vars(other)
 
     def __getitem__(self, tokens):  # one token, or a list of them
         if isinstance(tokens, str):  # UNK_ID too for what min_freq, max_size left out

@@ -181,15 +181,26 @@ class OnDevice:
 # Training
 
 
-def fit(corpus, settings, out=None, resume=False, patience=None, progress=True):
+def fit(
+    corpus,
+    settings,
+    out=None,
+    resume=False,
+    patience=None,
+    progress=True,
+    overwrite=False,
+):
     """Train a translator on corpus["train"], judged by corpus["valid"] -> Fitted.
 
     out: a path without ending. `out.safetensors` then holds the best model so far,
     `out.last.safetensors` what `resume` goes on from, both whole at every moment.
+    Files that are there already are replaced only with `overwrite`: FileExistsError.
     patience: stop after so many epochs without a better validation loss.
     """
     rank, world, device = join_processes()
     check_settings(settings, patience)
+    if out is not None and not resume and not overwrite:
+        require_free(out)
     if resume:
         vocabs = resumable_vocabs(out, corpus, settings)
     else:
@@ -224,6 +235,17 @@ def fit(corpus, settings, out=None, resume=False, patience=None, progress=True):
     best = trainer.averaged
     best.load_state_dict(keeper.best)
     return Fitted(best.cpu().eval(), vocabs, trainer, keeper.best_epoch)
+
+
+def require_free(out):
+    """FileExistsError if a training has been stored at `out` before."""
+    files = [f"{out}.safetensors", f"{out}.last.safetensors"]
+    taken = [name for name in files if Path(name).exists()]
+    if taken:
+        raise FileExistsError(
+            f"{' and '.join(taken)} would be lost: --resume goes on with that "
+            "training, --overwrite replaces it, another --out keeps both"
+        )
 
 
 class Keeper:
@@ -304,8 +326,12 @@ def parse(arguments):
     parser.add_argument(
         "--out", required=True, help="path of the model, without ending"
     )
-    parser.add_argument(
+    stored = parser.add_mutually_exclusive_group()
+    stored.add_argument(
         "--resume", action="store_true", help="go on from the last finished epoch"
+    )
+    stored.add_argument(
+        "--overwrite", action="store_true", help="replace a model stored there before"
     )
     parser.add_argument(
         "--patience",
@@ -346,7 +372,14 @@ def main(arguments=None):
         corpus = named_corpus(options)
         folder = Path(options.out).parent
         folder.mkdir(parents=True, exist_ok=True)
-        fitted = fit(corpus, settings, options.out, options.resume, options.patience)
+        fitted = fit(
+            corpus,
+            settings,
+            options.out,
+            options.resume,
+            options.patience,
+            overwrite=options.overwrite,
+        )
     except (ValueError, OSError, FloatingPointError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:

@@ -150,6 +150,7 @@ class Trainer:
         warmup=0.05,
         averaging=0.0,
         loss_function=batch_loss,
+        step_function=train_step,
     ):
         require_settings(num_epochs, lr, clip, warmup, averaging)
         self.model, self.loader, self.num_epochs = model, loader, num_epochs
@@ -159,7 +160,8 @@ class Trainer:
             clip,
             warmup,
         )
-        self.averaging, self.loss_function = averaging, loss_function
+        self.averaging = averaging
+        self.loss_function, self.step_function = loss_function, step_function
         self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
         self._mean = averaging and AveragedModel(
             model, avg_fn=partial(running_mean, averaging)
@@ -215,7 +217,7 @@ class Trainer:
             with interrupt_held():  # an update is made and counted, or neither
                 for group in self.optimizer.param_groups:
                     group["lr"] = self.learning_rate(self.step)
-                loss = train_step(
+                loss = self.step_function(
                     self.model, batch, self.optimizer, self.clip, self.loss_function
                 )
                 if self._mean:

@@ -14,9 +14,10 @@ from utils.seq2seq import (
     AttentionDecoder,
     AttentionState,
     Bridge,
+    Decoder,
     Seq2SeqAttentionDecoder,
     Seq2SeqDecoder,
-    build_gru,
+    make_gru,
 )
 
 
@@ -43,24 +44,21 @@ class LuongDecoder(AttentionDecoder):
         D, H = enc_hiddens or num_hiddens, num_hiddens
         self.feed, self.fed_size = feed, fed_size(feed, D, H)
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = build_gru(self.fed_size + embed_size, H, num_layers, dropout)
+        self.rnn = make_gru(self.fed_size + embed_size, H, num_layers, dropout)
         self.attention = attention or BilinearAttention(D, H, dropout)
         self.W_c = nn.Linear(D + H, H, bias=False)
         self.dense = nn.Linear(H, vocab_size)
         self.bridge = Bridge(D, H)
 
     def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        keys, s = self.attention.project_keys(outputs), self.bridge(hidden_state)
-        fed = outputs.new_zeros(len(outputs), 1, self.fed_size)
-        return AttentionState(outputs, keys, s, enc_valid_lens, carried=fed)
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        fed = state.enc_outputs.new_zeros(len(enc_valid_lens), 1, self.fed_size)
+        return state._replace(carried=fed)
 
     def step(self, x, state):
         inputs = torch.cat((state.carried, x), dim=-1)
         s, hidden_state = self.rnn(inputs, state.hidden_state)
-        context, weights = self.attention.attend(  # the query: s_i, (B, 1, H)
-            s, state.projected_keys, state.enc_outputs, state.enc_valid_lens
-        )
+        context, weights = self.attend(s, state)  # the query: s_i, (B, 1, H)
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
         fed = {"attentional": output, "context": context}.get(self.feed, state.carried)
         return output, weights, state._replace(hidden_state=hidden_state, carried=fed)
@@ -137,7 +135,7 @@ class HierarchicalDecoder(AttentionDecoder):
         D, H = enc_hiddens or num_hiddens, num_hiddens
         below = [embed_size] + [H] * (num_layers - 1)  # read beside the context
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.ModuleList(build_gru(D + size, H) for size in below)
+        self.rnn = nn.ModuleList(make_gru(D + size, H) for size in below)
         self.attention = nn.ModuleList(
             AdditiveAttention(D, H, H, dropout) for _ in below
         )
@@ -230,21 +228,17 @@ class Readout(nn.Module):
         return self.out(self.features(inputs))  # (..., V)
 
 
-def translator_parts(vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-    """What a translator's decoder is given in place of the plain parts."""
-    embedding = DropoutEmbedding(vocab_size, embed_size, dropout)
-    in_size = num_hiddens + enc_hiddens + embed_size
-    dense = Readout(embedding, in_size, dropout)
-    return {"enc_hiddens": enc_hiddens, "embedding": embedding, "dense": dense}
-
-
 class TranslatorDecoder(Seq2SeqAttentionDecoder):
     """`Seq2SeqAttentionDecoder` with dropout on what it reads, and a `Readout`."""
 
     def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-        sizes = vocab_size, embed_size, num_hiddens
-        super().__init__(*sizes, **translator_parts(*sizes, dropout, enc_hiddens))
-        self.dropout = nn.Dropout(dropout)
+        AttentionDecoder.__init__(self)
+        D, E, H = enc_hiddens, embed_size, num_hiddens
+        self.embedding = DropoutEmbedding(vocab_size, E, dropout)
+        self.attention = AdditiveAttention(D, H, H)
+        self.rnn = make_gru(D + E, H)
+        self.dense = Readout(self.embedding, H + D + E, dropout)
+        self.bridge, self.dropout = Bridge(D, H), nn.Dropout(dropout)
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
@@ -258,9 +252,12 @@ class FixedTranslatorDecoder(Seq2SeqDecoder):
     """The same without attention: one context, the encoder's last state."""
 
     def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-        sizes = vocab_size, embed_size, num_hiddens
-        super().__init__(*sizes, **translator_parts(*sizes, dropout, enc_hiddens))
-        self.dropout = nn.Dropout(dropout)
+        Decoder.__init__(self)
+        D, E, H = enc_hiddens, embed_size, num_hiddens
+        self.embedding = DropoutEmbedding(vocab_size, E, dropout)
+        self.rnn = make_gru(D + E, H)
+        self.dense = Readout(self.embedding, H + D + E, dropout)
+        self.bridge, self.dropout = Bridge(D, H), nn.Dropout(dropout)
 
     def init_state(self, enc_outputs, enc_valid_lens=None):
         _, hidden_state = enc_outputs

@@ -153,7 +153,7 @@ def test_harmless_calls_pass():
 
 
 # --- files made to hurt -------------------------------------------------------
-# tests/test_faults_files.py tries many; these take care to look right.
+# tests/utils/test_checkpoint.py tries many; these take care to look right.
 
 LOAD = """
 import resource, sys

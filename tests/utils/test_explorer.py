@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from helpers_decoding import random_model
 from matplotlib.figure import Figure
 from mirror import ROOT
 from PIL import Image
@@ -15,7 +16,8 @@ from utils.checkpoint import load_checkpoint
 from utils.decoding import translate
 from utils.explorer import MAX_WORDS, Explorer, draw_step, explore
 from utils.models import build_model
-from utils.text import BOS_ID, EOS_ID
+from utils.subwords import SubwordVocab
+from utils.text import BOS_ID, EOS_ID, Vocab
 
 SENTENCE = "The old baker does not sell bread."
 FOLDER = ROOT / "data" / "models"
@@ -40,15 +42,45 @@ def stack(exploration, name):
 # The numbers
 
 
-@pytest.mark.parametrize("target", MODELS)
-def test_it_translates_as_translate_does(target):
-    model, *vocabs = MODELS[target]
-    ours, theirs = run(target=target), translate(model, SENTENCE, *vocabs)
+WORDS = "the old baker does not sell bread".split()
+VOCAB = Vocab([WORDS], "en")
+PIECES = SubwordVocab.train([WORDS] * 9, "en", 19)
+
+
+GIVEN = {  # what a decoder gives beside its weights, by its interface
+    "fr": {"query", "scores"},
+    "zh": {"query", "scores"},
+    "translator": {"query", "scores"},
+    "window": {"query", "scores"},
+    "multi-head": {"query"},
+    "rnnsearch": None,  # may give a query, needn't
+    "released": None,
+    "luong": set(),
+    "hierarchical": set(),
+    "transformer": set(),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_it_translates_as_translate_does_whatever_the_class(kind):
+    vocab = PIECES if kind == "translator" else VOCAB
+    model, *vocabs = MODELS.get(kind) or (random_model(kind, len(vocab)), vocab, vocab)
+    ours = explore(model, SENTENCE, *vocabs)
+    theirs = translate(model, SENTENCE, *vocabs)
     assert (ours.text, ours.tokens) == (theirs.text, theirs.tokens)
     assert ours.source_tokens == theirs.source_tokens
+    assert ours.unknown == theirs.unknown
     np.testing.assert_allclose(
         stack(ours, "weights"), theirs.attention_weights, atol=1e-6
     )
+    given = {
+        name for name in ("query", "scores") if getattr(ours.steps[0], name) is not None
+    }
+    assert given == GIVEN[kind] or GIVEN[kind] is None
+    axes = draw_step(ours, 1).axes  # the choices' are the last
+    assert len(axes) == 3 + len(given)
+    assert len(axes[-2].containers[0]) == len(ours.source_tokens)
+    plt.close("all")
 
 
 @pytest.mark.parametrize("forced", [None, {2: "jeune", 4: "ne"}])
@@ -103,26 +135,17 @@ def test_to_force_what_the_model_writes_changes_nothing():
     same = run(forced=dict(enumerate(free.tokens, start=1)))
     assert same.tokens == free.tokens and all(step.forced for step in same.steps)
     np.testing.assert_array_equal(stack(same, "scores"), stack(free, "scores"))
+    assert run(forced={3: "<eos>"}).tokens == [*free.tokens[:2], "<eos>"]
 
 
-def test_a_forced_end_ends():
-    assert run(forced={3: "<eos>"}).tokens == [*run().tokens[:2], "<eos>"]
-
-
-def test_without_an_end_it_stops():
-    torch.manual_seed(0)
-    _, *vocabs = MODELS["fr"]
-    model = build_model("attention", *map(len, vocabs), 8, 8)
+def test_without_an_end_it_stops_and_pad_is_never_written():
+    model = random_model("attention", len(VOCAB))
     with torch.no_grad():
         model.decoder.dense.bias[EOS_ID] = -1e9
-    found = explore(model, "the baker", *vocabs)
-    assert len(found.steps) == 2 * 3 + 10 and "<eos>" not in found.tokens
-
-
-def test_unknown_words_are_named():
-    found = run("The zebra sells <unk> bread.")
-    assert found.unknown[0] == "zebra" and "bread" not in found.unknown
-    assert run().unknown == []
+        model.decoder.dense.bias[:2] = 50.0
+    found = explore(model, "the baker", VOCAB, VOCAB)
+    assert len(found.steps) == 2 * 3 + 10
+    assert not {"<pad>", "<bos>", "<eos>"} & set(found.tokens)
 
 
 @pytest.mark.parametrize(
@@ -144,10 +167,17 @@ def test_bad_input_gets_an_answer(sentence, forced, error, message):
         run(sentence, forced=forced)
 
 
-def test_a_model_without_attention_gets_an_answer():
+def test_models_that_can_not_be_explored_get_an_answer():
     _, *vocabs = MODELS["fr"]
     model = build_model("fixed", *map(len, vocabs), 8, 8)
-    with pytest.raises(TypeError, match="this model has none"):
+    with pytest.raises(TypeError, match="this model has no attention"):
+        explore(model, SENTENCE, *vocabs)
+    with pytest.raises(ValueError, match="source vocabulary has"):
+        explore(MODELS["zh"][0], SENTENCE, VOCAB, VOCAB)
+    model = build_model("attention", *map(len, vocabs), 8, 8)
+    with torch.no_grad():
+        model.decoder.dense.bias[EOS_ID] = torch.nan
+    with pytest.raises(ValueError, match="are NaN or infinite"):
         explore(model, SENTENCE, *vocabs)
 
 
@@ -172,14 +202,8 @@ def test_the_figure_shows_the_step(target):
         np.testing.assert_allclose(heights, getattr(found.steps[1], name), atol=1e-6)
     (strip,) = fig.axes[0].images
     np.testing.assert_array_equal(strip.get_array()[0], found.steps[1].query)
-
-
-def test_the_written_word_is_marked():
-    found = run(forced={2: "jeune"})
-    rows = [bar for bar in draw_step(found, 2).axes[-1].patches]
-    assert len(rows) == len(found.steps[1].choices)
-    colors = [bar.get_facecolor() for bar in rows]
-    written = list(found.steps[1].choices).index("jeune")
+    colors = [bar.get_facecolor() for bar in fig.axes[-1].patches]
+    written = list(found.steps[1].choices).index(found.steps[1].word)
     assert [color for color in colors if colors.count(color) == 1] == [colors[written]]
 
 
@@ -218,16 +242,13 @@ def test_the_background_is_opaque_and_settings_stay():
     assert Image.open(file).convert("RGBA").getchannel("A").getextrema() == (255, 255)
 
 
-@pytest.mark.parametrize("number", [0, -1, 99])
-def test_no_such_step(number):
-    with pytest.raises(ValueError, match=f"no step {number}: there are 1 to"):
-        draw_step(run(), number)
+def test_a_given_figure_is_used_and_a_step_must_exist():
+    fig, found = Figure(), run()
+    assert draw_step(found, 1, fig) is fig
+    for number in (0, -1, 99):
+        with pytest.raises(ValueError, match=f"no step {number}: there are 1 to"):
+            draw_step(found, number)
     assert not plt.get_fignums()
-
-
-def test_a_given_figure_is_used():
-    fig = Figure()
-    assert draw_step(run(), 1, fig) is fig and not plt.get_fignums()
 
 
 # The widget
@@ -243,21 +264,18 @@ def state(explorer):
     return explorer.image.value, explorer.written.value
 
 
-def test_it_opens_with_the_first_sentence(explorer):
+def test_it_opens_with_the_first_sentence_and_steps_back_and_forth(explorer):
     assert explorer.sentence.value == SENTENCE and explorer.message.value == ""
     assert explorer.slider.max == explorer.play.max == len(run().steps)
     assert Image.open(io.BytesIO(explorer.image.value)).width == 1000
     assert "<b><u>le</u></b> vieux" in explorer.written.value
-    assert not plt.get_fignums()
-
-
-def test_the_slider_steps_back_and_forth(explorer):
     first = state(explorer)
     explorer.slider.value = 2
     assert all(a != b for a, b in zip(state(explorer), first, strict=True))
     assert "<b><u>vieux</u></b>" in explorer.written.value
     explorer.slider.value = 1
     assert state(explorer) == first
+    assert not plt.get_fignums()
 
 
 def test_picking_typing_and_another_language(explorer):
@@ -292,28 +310,18 @@ def test_forcing_and_freeing(explorer):
 
 @pytest.mark.parametrize(
     ("sentence", "answer"),
-    [
-        ("", "no word"),
-        ("   ", "no word"),
-        ("bread " * 31, "31 words"),
-        ("bread " * 5000, "5000 words"),
-    ],
+    [("   ", "no word"), ("bread " * 31, "31 words"), ("bread " * 5000, "5000 words")],
 )
-def test_a_bad_sentence_is_answered_in_place(explorer, sentence, answer, capsys):
-    explorer.sentence.value = "The girl sings."
+def test_what_can_not_be_done_is_answered_in_place(explorer, sentence, answer, capsys):
     explorer.sentence.value = sentence
     assert answer in explorer.message.value and explorer.view.layout.display == "none"
     explorer.sentence.value = SENTENCE
     assert explorer.message.value == "" and explorer.view.layout.display is None
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_bad_word_is_answered_in_place_and_the_view_stays(explorer):
     before = state(explorer)
-    explorer.force.value = "<script>"
+    explorer.force.value = "<script>"  # a bad word: the view stays
     assert "can&#x27;t write &#x27;&lt;script&gt;&#x27;" in explorer.message.value
     assert state(explorer) == before and explorer.view.layout.display is None
-    assert explorer.forced == {}
+    assert explorer.forced == {} and capsys.readouterr() == ("", "")
 
 
 def test_unknown_words_are_named_and_escaped(explorer):

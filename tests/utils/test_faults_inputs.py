@@ -1,63 +1,21 @@
-"""Random inputs: an answer without NaN, or an error of ours, in words.
+"""Random inputs to attention and decoding: an answer without NaN, or our error.
 
 LEARNING_TO_ALIGN_FAULTS=10000 tries that many inputs for each instead of 200.
 """
 
-import linecache
-import os
-import traceback
-from pathlib import Path
-
-import hypothesis
 import pytest
 import torch
-from hypothesis import HealthCheck, given
+from helpers import ANYTHING, TEXTS, tried, tries
+from hypothesis import given
 from hypothesis import strategies as st
 
-import utils
 from utils.attention import masked_softmax
-from utils.data import Batch, BatchLoader, Pair, cut_batches, encode_sources, pad
+from utils.data import pad
 from utils.decoding import beam_search, greedy_decode, translate, translate_tokens
 from utils.models import build_model
-from utils.text import LANGUAGES, SPECIALS, Vocab, detokenize, tokenize
+from utils.text import SPECIALS, Vocab, tokenize
 
-TRIES = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 200))
-tries = hypothesis.settings(
-    max_examples=TRIES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
-CHARACTERS = st.characters(exclude_categories=[]) | st.sampled_from("aé我'’- .\u0301")
-TEXTS = st.text(CHARACTERS, max_size=40)
-NOT_TEXT = st.none() | st.booleans() | st.integers() | st.floats() | st.binary()
-ANYTHING = st.recursive(
-    TEXTS | NOT_TEXT,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.tuples(inner, inner)
-        | st.dictionaries(TEXTS, inner, max_size=2)
-    ),
-    max_leaves=6,
-)
-LANGS = st.sampled_from(sorted(LANGUAGES))
-SENTENCES = st.lists(st.lists(st.sampled_from(["a", "b", "", "<unk>", "我"])))
-
-
-def tried(function, *arguments, **options):
-    """What the function returns, or None where it raises an error of ours.
-
-    Ours: a `raise` of utils/, with words, of a kind that a caller can expect.
-    """
-    try:
-        return function(*arguments, **options)
-    except (ValueError, TypeError, IndexError) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        line = linecache.getline(last.filename, last.lineno).strip()
-        in_utils = Path(last.filename).parent == Path(utils.__file__).parent
-        if not (in_utils and line.startswith("raise") and len(str(error).split()) > 3):
-            raise
-        return None
+VOCABS = Vocab([["a", "b", "我"]], "zh"), Vocab([["x", "y"]], "fr")
 
 
 def test_an_error_of_another_kind_is_found():
@@ -68,98 +26,6 @@ def test_an_error_of_another_kind_is_found():
     with pytest.raises(TypeError):  # from inside utils, but not raised by it
         tried(pad, [3])
     assert tried(tokenize, 3, "en") is None
-
-
-# --- text ------------------------------------------------------------------------
-
-
-@tries
-@given(TEXTS, LANGS, st.none() | st.sets(TEXTS, max_size=5))
-def test_any_text_can_be_tokenised_and_written(text, lang, words):
-    tokens = tokenize(text, lang, words)
-    assert all(token and isinstance(token, str) for token in tokens)
-    assert not any(character.isspace() for character in "".join(tokens))
-    assert isinstance(detokenize(tokens, lang), str)
-
-
-@tries
-@given(ANYTHING, LANGS | ANYTHING)
-def test_anything_to_tokenise(text, lang):
-    tried(tokenize, text, lang)
-
-
-@tries
-@given(st.lists(TEXTS | st.sampled_from(SPECIALS), max_size=9), LANGS)
-def test_any_tokens_can_be_written(tokens, lang):
-    assert isinstance(detokenize(tokens, lang), str)
-
-
-@tries
-@given(
-    st.lists(st.lists(TEXTS | st.sampled_from(SPECIALS), max_size=5), max_size=5),
-    LANGS,
-    st.integers(-2, 5),
-    st.none() | st.integers(-2, 5),
-    st.lists(TEXTS, max_size=5),
-)
-def test_any_vocabulary(sentences, lang, min_freq, max_size, asked):
-    vocab = tried(Vocab, sentences, lang, min_freq, max_size)
-    if vocab is not None:
-        ids = vocab[asked]
-        assert all(0 <= i < len(vocab) for i in ids)
-        known = [token for token in asked if token in vocab]
-        assert vocab.to_tokens(vocab[known]) == known
-        again = Vocab.from_tokens(vocab.idx_to_token, lang)
-        assert again.token_to_idx == vocab.token_to_idx
-
-
-@tries
-@given(st.lists(ANYTHING, max_size=4), st.integers() | st.lists(st.integers()))
-def test_anything_as_a_stored_vocabulary_or_an_id(tokens, ids):
-    tried(Vocab.from_tokens, tokens, "en")
-    tried(Vocab.from_tokens, [*SPECIALS, *tokens], "en")
-    tried(Vocab([["a"]], "en").to_tokens, ids)
-
-
-# --- batches ---------------------------------------------------------------------
-
-VOCABS = Vocab([["a", "b", "我"]], "zh"), Vocab([["x", "y"]], "fr")
-TARGETS = st.lists(st.sampled_from(["x", "y", "z"]), max_size=6)
-SOURCES = st.lists(st.sampled_from([*"ab我?", "", "\0", "<unk>"]), max_size=6)
-PAIRS = st.lists(st.builds(Pair, SOURCES, TARGETS), max_size=9)
-
-
-@tries
-@given(
-    PAIRS,
-    st.integers(-1, 5) | st.none() | st.floats(),
-    st.integers(),
-    st.booleans(),
-    st.booleans(),
-)
-def test_any_batches(pairs, batch_size, seed, bucketed, shuffle):
-    loader = tried(BatchLoader, pairs, *VOCABS, batch_size, seed, bucketed, shuffle)
-    if loader is not None:
-        batches = list(loader.epoch(3))
-        assert len(batches) == len(loader)
-        assert sum(len(batch.source) for batch in batches) == len(pairs)
-        for batch in batches:
-            assert batch.source.shape[1] == batch.source_lens.max()
-            assert batch.target_in.shape == batch.target_out.shape
-
-
-@tries
-@given(PAIRS, SENTENCES | TEXTS)
-def test_any_one_batch(pairs, sentences):
-    tried(Batch.from_pairs, pairs, *VOCABS)
-    tried(encode_sources, sentences, VOCABS[0])
-
-
-@tries
-@given(st.lists(st.integers(1, 30)), st.integers(1, 9), st.booleans())
-def test_any_cut(lengths, batch_size, bucketed):
-    batches = cut_batches(lengths, batch_size, bucketed)
-    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
 
 
 # --- attention -------------------------------------------------------------------
@@ -235,6 +101,12 @@ MODELS = st.builds(
 )
 NUMBERS = st.none() | st.integers(-2, 6) | st.floats() | st.booleans() | TEXTS
 PENALTIES = st.sampled_from([0.0, 0.6, 1.0, 3]) | st.floats() | st.none() | TEXTS
+
+
+def test_the_name_of_a_special_is_listed_as_unknown():
+    model = random_model("attention", 0, 1.0)
+    [found] = translate_tokens(model, [["a", *SPECIALS]], *VOCABS, max_steps=3)
+    assert found.unknown == list(SPECIALS)
 
 
 @tries

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_real_data import needs
+from helpers import needs
 
 from utils.checkpoint import load_checkpoint
 from utils.corpora import load_multi30k, load_village

@@ -1,19 +1,13 @@
 """The three tasks: what they draw is right, split honestly, and measured rightly."""
 
-import importlib.util
-import json
-import math
 import random
 from datetime import date, datetime
-from pathlib import Path
 
 import pytest
-import torch
 
 from utils import tasks
 from utils.corpora import load_village
 from utils.data import Pair
-from utils.models import build_model
 from utils.tasks import Event
 
 SIZES = {"train": 400, "valid": 50, "test": 80, "new": 50}
@@ -22,55 +16,33 @@ DRAWN = {
     "headlines": tasks.headlines({**SIZES, "long": 60}),
     "dates": tasks.dates({**SIZES, "form": 60}),
 }
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
 
 def every_pair(corpus):
     return [pair for pairs in corpus.splits.values() for pair in pairs]
 
 
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(RESULTS)
-    spec = importlib.util.spec_from_file_location("task_results", RESULTS / "tasks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", DRAWN)
-def test_no_source_is_drawn_twice_and_a_seed_draws_the_same_again(name):
+def test_what_all_tasks_share(name):
+    """A seed draws the same again, no source twice; links and words are known."""
     corpus = DRAWN[name]
-    sources = [pair.source for pair in every_pair(corpus)]
-    assert len(set(sources)) == len(sources)
+    drawn = every_pair(corpus)
+    assert len({pair.source for pair in drawn}) == len(drawn)
     sizes = {split: len(pairs) for split, pairs in corpus.splits.items()}
-    again = getattr(tasks, name)(sizes)
-    assert again.splits == corpus.splits
+    assert getattr(tasks, name)(sizes).splits == corpus.splits
     assert getattr(tasks, name)(sizes, seed=1).splits != corpus.splits
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_links_stay_inside_and_every_word_has_one_but_marks(name):
-    for pair in every_pair(DRAWN[name]):
+    src_vocab, tgt_vocab = corpus.vocabs()  # of the training split
+    village, _ = load_village("en", "fr").vocabs()
+    for pair in drawn:
         assert all(j < len(pair.source) for j, _ in pair.alignment)
         linked = {i for _, i in pair.alignment}
         marks = {i for i, word in enumerate(pair.target) if word in ("-", ",")}
         assert linked == set(range(len(pair.target))) - marks
-
-
-@pytest.mark.parametrize("name", ["stories", "headlines"])
-def test_the_words_are_those_of_the_village_corpus(name):
-    village = load_village("en", "fr").vocabs()[0]
-    words = {w for p in every_pair(DRAWN[name]) for w in (*p.source, *p.target)}
-    assert {word for word in words if word not in village} <= {"where"}
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_the_training_split_knows_every_token(name):
-    src_vocab, tgt_vocab = DRAWN[name].vocabs()
-    for pair in every_pair(DRAWN[name]):
         assert all(word in src_vocab for word in pair.source)
         assert all(word in tgt_vocab for word in pair.target)
+        if name != "dates":
+            words = {*pair.source, *pair.target}
+            assert {word for word in words if word not in village} <= {"where"}
 
 
 # --- stories ---------------------------------------------------------------------
@@ -98,10 +70,8 @@ STORY = [
 )
 def test_the_last_fact_counts(kind, name, answer):
     assert tasks.last_fact(kind, name, STORY) == answer
-
-
-def test_nobody_knows_where_a_thing_is_whose_holder_never_moved():
-    assert tasks.last_fact("thing", "key", [Event("nurse", "takes", "key")]) is None
+    nobody_moves = [Event("nurse", "takes", "key")]
+    assert tasks.last_fact("thing", "key", nobody_moves) is None
 
 
 def test_a_question_is_asked_with_its_answer_linked():
@@ -132,11 +102,24 @@ def read_story(pair):
     return where[holder.get(name, name)]
 
 
-def test_every_answer_follows_from_the_story():
-    for pair in every_pair(DRAWN["stories"]):
-        assert pair.target == (read_story(pair),)
-        ((j, _),) = pair.alignment
-        assert pair.source[j] == pair.target[0]
+def test_every_answer_follows_from_the_story_and_tests_hold_what_they_promise():
+    for split, pairs in DRAWN["stories"].splits.items():
+        for pair in pairs:
+            assert pair.target == (read_story(pair),)
+            ((j, _),) = pair.alignment
+            assert pair.source[j] == pair.target[0]
+            text = " ".join(pair.source)
+            held_out = any(
+                f"the {who} {verb} to the {place} ." in text
+                for who, place in tasks.NEVER_THERE.items()
+                for verb in tasks.GOES
+            )
+            assert held_out == (split == "new")
+        counts = {pair.source.count(".") for pair in pairs}
+        if split == "train":
+            assert counts == {2, 3, 4, 5}
+        if split == "long":
+            assert counts <= set(range(6, 11)) and len(counts) > 2
 
 
 def test_things_are_sent_by_whoever_has_them():
@@ -149,30 +132,6 @@ def test_things_are_sent_by_whoever_has_them():
             if event.verb == "sends":
                 assert holder[event.what] == event.who != event.to
                 holder[event.what] = event.to
-
-
-def moves(pair):
-    words = " ".join(pair.source)
-    return {
-        (who, place)
-        for who, place in tasks.NEVER_THERE.items()
-        for verb in tasks.GOES
-        if f"the {who} {verb} to the {place} ." in words
-    }
-
-
-def test_held_out_moves_are_in_new_stories_only():
-    for split, pairs in DRAWN["stories"].splits.items():
-        assert all(bool(moves(pair)) == (split == "new") for pair in pairs)
-
-
-def test_long_stories_are_longer_than_all_others():
-    counts = {
-        split: {pair.source.count(".") for pair in pairs}
-        for split, pairs in DRAWN["stories"].splits.items()
-    }
-    assert counts["train"] == {2, 3, 4, 5}
-    assert counts["long"] <= set(range(6, 11)) and len(counts["long"]) > 2
 
 
 # --- headlines -------------------------------------------------------------------
@@ -234,11 +193,11 @@ def test_a_date_is_written_in_its_form(form, text):
     assert pair.tags == {form}
 
 
-@pytest.mark.parametrize(
-    ("n", "ending"), [(1, "st"), (2, "nd"), (3, "rd"), (11, "th"), (22, "nd")]
-)
-def test_ordinals(n, ending):
-    assert tasks.date_parts(date(1999, 1, n))["nth"] == f"{n}{ending}"
+def test_ordinals():
+    days = (1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 30, 31)
+    found = [tasks.date_parts(date(1999, 1, n))["nth"] for n in days]
+    expected = "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 23rd 30th 31st"
+    assert found == expected.split()
 
 
 def test_digits_are_linked_with_their_digits_and_months_with_their_names():
@@ -287,105 +246,24 @@ def test_drawing_ends_when_nothing_new_is_left():
         tasks.draw_splits({"train": 4, "test": 2}, draw, 0)
 
 
-PAIR = Pair(tuple("a . b c .".split()), ("x", "y", "z"), frozenset({(2, 0), (3, 2)}))
-WEIGHTS = torch.tensor(
-    [
-        [0.1, 0.1, 0.6, 0.1, 0.1],
-        [1.0, 0.0, 0.0, 0.0, 0.0],
-        [0.5, 0.1, 0.0, 0.3, 0.1],
+# --- joined sentences -------------------------------------------------------------
+
+
+def test_joined_pairs():
+    pairs = [
+        Pair((f"s{n}", "."), (f"t{n}", "u", "."), frozenset({(0, 0)})) for n in range(4)
     ]
-)
-
-
-def test_attention_on_gold_counts_linked_words_only():
-    figures = tasks.attention_on_gold([WEIGHTS], [PAIR])
-    assert figures == pytest.approx(((0.6 + 0.3) / 2, 0.5, 0.2))
-    wide = tasks.attention_on_gold([WEIGHTS], [tasks.whole_sentences(PAIR)])
-    assert wide == pytest.approx(((0.8 + 0.4) / 2, 0.5, 0.6))
-
-
-def test_whole_sentences_end_with_their_stops():
-    wide = tasks.whole_sentences(PAIR)
-    assert wide.alignment == {(j, i) for j in (2, 3, 4) for i in (0, 2)}
-    assert wide._replace(alignment=PAIR.alignment) == PAIR
-
-
-def test_attention_without_links_is_an_error():
-    with pytest.raises(ValueError, match="nothing to measure"):
-        tasks.attention_on_gold([WEIGHTS], [PAIR._replace(alignment=frozenset())])
-
-
-def test_reference_weights_are_those_of_each_pair_alone():
-    corpus = DRAWN["stories"]
-    vocabs = corpus.vocabs()
-    torch.manual_seed(0)
-    model = build_model("attention", *map(len, vocabs), 8, 8)
-    some = corpus["test"][:5]
-    together = tasks.teacher_forced_weights(model, some, vocabs, batch_size=3)
-    for weights, pair in zip(together, some, strict=True):
-        assert weights.shape == (len(pair.target), len(pair.source))
-        (alone,) = tasks.teacher_forced_weights(model, [pair], vocabs)
-        torch.testing.assert_close(weights, alone)
-
-
-@pytest.mark.parametrize(
-    ("places", "share"), [([0, 1, 1, 5], 1), ([3, 2, 1], 0), ([6, 7, 0, 1, 2], 0.75)]
-)
-def test_forward_share(places, share):
-    assert tasks.forward_share(places) == share
-
-
-def test_forward_share_of_one_place_is_unknown():
-    assert math.isnan(tasks.forward_share([4]))
-
-
-def test_exact_match():
-    assert tasks.exact_match([["a"], ["b", "c"]], [("a",), ("b",)]) == 0.5
-    with pytest.raises(ValueError, match="1 hypotheses and 2 references"):
-        tasks.exact_match([["a"]], [["a"], ["b"]])
-    with pytest.raises(ValueError, match="at least one sentence"):
-        tasks.exact_match([], [])
-
-
-def test_rouge_of_a_case_counted_by_hand():
-    reference = ["baker", "sells", "old", "box"]
-    scores = tasks.rouge([["baker", "sells", "box"]], [reference])
-    assert scores["rouge1"] == pytest.approx(100 * 2 * 3 / 7)  # 3 of 3, and 3 of 4
-    assert scores["rouge2"] == pytest.approx(100 * 2 * 1 / 5)  # 1 of 2, and 1 of 3
-    assert scores["rougeL"] == pytest.approx(100 * 2 * 3 / 7)
-    turned = tasks.rouge([["b", "a"]], [["a", "b"]])
-    assert turned == pytest.approx({"rouge1": 100, "rouge2": 0, "rougeL": 50})
-    with pytest.raises(ValueError, match="give one of each, for"):
-        tasks.rouge([["a"]], [])
-
-
-# --- the stored results ----------------------------------------------------------
-
-
-def test_the_tasks_were_measured_by_the_script_as_it_is(script):
-    stored = json.loads(script.PATH.read_text(encoding="utf-8"))
-    assert stored["settings"] == script.SETTINGS
-    assert [run["run"] for run in stored["runs"]] == script.RUNS
-    steps = {}
-    for run in stored["runs"]:
-        task, kind = run["run"]["task"], run["run"]["kind"]
-        steps.setdefault(task, set()).add(run["steps"])
-        sizes = script.SETTINGS[task]["sizes"]
-        assert list(run["splits"]) == list(sizes)[1:]
-        for split, found in run["splits"].items():
-            assert found["all"]["count"] == sizes[split]
-            for figures in found.values():
-                assert 0 <= figures["exact"] <= 1
-                assert ("attention" in figures) == (kind == "attention")
-    assert all(len(equal) == 1 for equal in steps.values())  # an equal budget
-
-
-def test_the_script_scores_a_model(script, monkeypatch):
-    monkeypatch.setattr(script, "corpus", DRAWN.get)
-    for task in DRAWN:
-        plan = {"num_epochs": 1, "lr": 1e-3}
-        settings = {**script.SETTINGS, task: plan, "batch_size": 200}
-        figures = script.run(task, "attention", 0, settings)
-        assert figures["steps"] == 2 and 0 < figures["untrained"]["mass"] < 1
-        found = figures["splits"]["test"]["all"]
-        assert found["count"] == 80 and 0 <= found["attention"]["hits"] <= 1
+    joined = tasks.join_pairs(pairs)
+    for pair in joined:
+        first, comma, word, second, stop = pair.source
+        assert (comma, word, stop) == (",", "but", ".") and first != second
+        mirrored = (first.replace("s", "t"), "u", ",", "mais")
+        assert pair.target == (*mirrored, second.replace("s", "t"), "u", ".")
+        assert pair.alignment is None
+    for place in (0, 3):  # everyone is first once, and second once
+        assert sorted(p.source[place] for p in joined) == ["s0", "s1", "s2", "s3"]
+    assert tasks.join_pairs(pairs) == joined != tasks.join_pairs(pairs, seed=1)
+    with pytest.raises(ValueError, match="two or more"):
+        tasks.join_pairs(pairs[:1])
+    with pytest.raises(ValueError, match="another last word would be lost"):
+        tasks.join_pairs([*pairs, pairs[0]._replace(source=("a", "?"))])

@@ -2,16 +2,16 @@
 
 import json
 from dataclasses import asdict, replace
-from types import SimpleNamespace
+from functools import partial
 
 import pytest
 import torch
-from test_by_hand import random_batch
+from helpers import random_batch, same, setup, weights
 
-from utils import by_hand, train
+from utils import train
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.corpora import load_village
-from utils.data import BatchLoader, Corpus, Pair
+from utils.data import Batch, BatchLoader, Corpus, Pair
 from utils.decoding import translate
 from utils.models import build_model
 from utils.subwords import SampledLoader, SubwordVocab
@@ -57,17 +57,11 @@ def command(village, tmp_path, monkeypatch):
     return run
 
 
-def parameters(model):
-    return {name: value.detach().clone() for name, value in model.named_parameters()}
-
-
-def same(first, second):
-    return first.keys() == second.keys() and all(
-        torch.equal(first[name], second[name]) for name in first
-    )
-
-
 # --- the command ------------------------------------------------------------------
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("target", ["fr", "zh"])
@@ -75,24 +69,16 @@ def test_it_trains_stores_and_reports(command, village, tmp_path, capsys, target
     sizes = {"target_pieces": 360} if target == "zh" else {}
     saved = command(target=target, num_epochs=2, **sizes)
     printed = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in printed] == [
-        "epoch 1",
-        "epoch 2",
-        "best epoch",
-        "stored",
-    ]
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["model.last.safetensors", "model.safetensors"]
+    begins = [line.split(":")[0] for line in printed]
+    assert begins == ["epoch 1", "epoch 2", "best epoch", "stored"]
+    assert files(tmp_path) == ["model.last.safetensors", "model.safetensors"]
     wanted = replace(SETTINGS, num_epochs=2, **sizes)
     assert saved.notes["settings"] == asdict(wanted)
     assert saved.notes["corpus"] == repr(village[target])
     assert saved.training is None and saved.model.config["kind"] == "translator"
     assert len(saved.src_vocab) == 60
     found = translate(saved.model, "The baker sells bread.", *saved[1:3])
-    assert found.attention_weights.shape == (
-        len(found.tokens),
-        len(found.source_tokens),
-    )
+    assert found.attention_weights.shape[1] == len(found.source_tokens)
     last = load_checkpoint(tmp_path / "model.last.safetensors")
     losses = [epoch["valid_loss"] for epoch in last.training["history"]]
     assert f"{losses[1]:.3f} in validation" in printed[1]
@@ -101,33 +87,15 @@ def test_it_trains_stores_and_reports(command, village, tmp_path, capsys, target
 
 
 def test_a_file_of_ones_own(tmp_path, village, capsys):
-    lines = [
-        f"{' '.join(pair.source)}\t{' '.join(pair.target)}"
-        for pair in village["fr"]["train"]
-    ]
+    pairs = village["fr"]["train"]
+    lines = [f"{' '.join(pair.source)}\t{' '.join(pair.target)}" for pair in pairs]
     path, out = tmp_path / "own text.tsv", tmp_path / "new folder" / "model"
-    path.write_text("\n".join([*lines, "no tab"]), encoding="utf-8")
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
-    command = [
-        "--tsv",
-        str(path),
-        "--source",
-        "fr",
-        "--target",
-        "en",
-        "--out",
-        str(out),
-        "--held-out",
-        "15",
-        "--kind",
-        "fixed translator",
-        "--alpha",
-        "0",
-        "--num-epochs",
-        "1",
-        *options[:-2],
-        options[-1],
-    ]
+    path.write_text("\n".join([*lines, "no tab", "", ""]), encoding="utf-8")
+    words = ["--source fr --target en --held-out 15 --alpha 0"]
+    sizes = {**TINY, "num_epochs": 1}
+    words += [f"--{name.replace('_', '-')} {value}" for name, value in sizes.items()]
+    command = ["--tsv", str(path), "--out", str(out), "--kind", "fixed translator"]
+    command += " ".join(words).split()
     with pytest.raises(SystemExit, match="line 151: wrong number of columns"):
         main(command)
     main([*command, "--skip-bad-lines"])
@@ -139,15 +107,13 @@ def test_a_file_of_ones_own(tmp_path, village, capsys):
 
 
 def test_whole_words_on_one_side(village):
-    settings = replace(SETTINGS, target_pieces=0, num_epochs=1)
-    fitted = fit(village["fr"], settings, progress=False)
+    corpus, settings = village["fr"], replace(SETTINGS, target_pieces=0, num_epochs=1)
+    fitted = fit(corpus, settings, progress=False)
     assert [type(vocab) for vocab in fitted.vocabs] == [SubwordVocab, Vocab]
     assert type(fitted.trainer.loader.loader) is SampledLoader
-    plain = replace(settings, source_pieces=0)
-    assert (
-        type(train.make_loader(village["fr"]["train"], fitted.vocabs, plain))
-        is BatchLoader
-    )
+    for plain in (replace(settings, source_pieces=0), replace(settings, alpha=0)):
+        loader = train.make_loader(corpus["train"], fitted.vocabs, plain)
+        assert type(loader) is BatchLoader
 
 
 def test_vocabularies_come_from_the_training_split_alone():
@@ -176,20 +142,20 @@ def stop_after(epochs, monkeypatch):
 
 @pytest.fixture(scope="module")
 def unbroken(village, tmp_path_factory):
-    """A training in one go, and its last checkpoint."""
+    """A training in one go, and where it is stored."""
     out = tmp_path_factory.mktemp("unbroken") / "model"
-    fitted = fit(village["fr"], SETTINGS, out, progress=False)
-    return fitted, load_checkpoint(f"{out}.last.safetensors")
+    return fit(village["fr"], SETTINGS, out, progress=False), out
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_resumed_training_equals_an_unbroken_one(
     village, tmp_path, monkeypatch, unbroken, epochs
 ):
-    settings, (unbroken, last) = SETTINGS, unbroken
+    settings, (unbroken, whole) = SETTINGS, unbroken
     assert settings.dropout and settings.averaging and settings.label_smoothing
     assert settings.alpha and settings.source_pieces
     out = tmp_path / "broken"
+    last = load_checkpoint(f"{whole}.last.safetensors")
     stop_after(epochs, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         fit(village["fr"], settings, out, progress=False)
@@ -200,14 +166,13 @@ def test_a_resumed_training_equals_an_unbroken_one(
     assert resumed.trainer.losses == unbroken.trainer.losses
     assert len(resumed.trainer.losses) == 3 * 5
     assert resumed.best_epoch == unbroken.best_epoch
-    assert same(parameters(resumed.model), parameters(unbroken.model))
-    assert same(parameters(again.model), parameters(last.model))
+    assert same(weights(resumed.model), weights(unbroken.model))
+    assert same(weights(again.model), weights(last.model))
     assert {"mean_updates", "mean.decoder.embedding.weight"} <= again.tensors.keys()
     assert same(again.tensors, last.tensors)  # averages, optimiser, random state
-    for one, other in zip(
-        resumed.trainer.history, unbroken.trainer.history, strict=True
-    ):
-        assert one["valid_loss"] == other["valid_loss"]
+    histories = resumed.trainer.history, unbroken.trainer.history
+    valid_losses = [[epoch["valid_loss"] for epoch in h] for h in histories]
+    assert valid_losses[0] == valid_losses[1]
 
 
 def test_the_command_resumes_or_says_why_not(command, village, tmp_path, monkeypatch):
@@ -231,14 +196,32 @@ def test_the_command_resumes_or_says_why_not(command, village, tmp_path, monkeyp
         fit(village["fr"], SETTINGS, resume=True)
 
 
-def test_resuming_what_is_finished_changes_nothing(village, tmp_path):
-    out = tmp_path / "model"
-    first = fit(village["fr"], SETTINGS, out, progress=False)
-    before = (tmp_path / "model.last.safetensors").read_bytes()
+@pytest.mark.parametrize("name", ["model.safetensors", "model.last.safetensors"])
+def test_a_model_that_is_there_is_replaced_only_when_asked(command, tmp_path, name):
+    (tmp_path / name).write_bytes(b"work of a week")
+    with pytest.raises(SystemExit) as error:
+        command(num_epochs=1)
+    assert str(error.value) == (
+        f"FileExistsError: {tmp_path / name} would be lost: --resume goes on with that "
+        "training, --overwrite replaces it, another --out keeps both"
+    )
+    assert (tmp_path / name).read_bytes() == b"work of a week"
+    assert files(tmp_path) == [name]
+    command("--overwrite", num_epochs=1)
+    last = load_checkpoint(tmp_path / "model.last.safetensors")
+    assert len(last.training["history"]) == 1
+
+
+def test_what_is_finished_is_neither_changed_nor_lost(village, unbroken):
+    first, out = unbroken
+    paths = [out.with_name(f"model{end}.safetensors") for end in ("", ".last")]
+    before = [path.read_bytes() for path in paths]
     again = fit(village["fr"], SETTINGS, out, resume=True, progress=False)
-    assert same(parameters(first.model), parameters(again.model))
+    assert same(weights(first.model), weights(again.model))
     assert again.best_epoch == first.best_epoch
-    assert (tmp_path / "model.last.safetensors").read_bytes() == before
+    with pytest.raises(FileExistsError, match="model.saf.* and .*model.last.* be lost"):
+        fit(village["fr"], SETTINGS, out, progress=False)
+    assert [path.read_bytes() for path in paths] == before
 
 
 def test_same_settings_same_numbers_and_the_seed_matters(village):
@@ -250,25 +233,21 @@ def test_same_settings_same_numbers_and_the_seed_matters(village):
     assert first == again != other
 
 
-def keeper(valid_losses, tmp_path=None, patience=None):
+def keeper(valid_losses, out=None, patience=None):
     """Feed a Keeper with an epoch for each loss -> itself, what it answered."""
-    vocab = Vocab([["one"]], "en")
-    model = build_model("translator", 5, 5, 2, 2, 2, 0.0)
-    model.encoder.embedding.weight.data.zero_()
-    trainer = SimpleNamespace(history=[], averaged=model, model=model, _state=None)
-    trainer._state = lambda: ({}, {"history": trainer.history})
-    out = tmp_path and tmp_path / "model"
-    kept = train.Keeper(trainer, (vocab, vocab), {}, out, patience)
+    trainer, vocabs = setup()
+    weight = trainer.model.encoder.embedding.weight.data.zero_()
+    kept = train.Keeper(trainer, vocabs, {}, out, patience)
     answers = []
     for loss in valid_losses:
-        model.encoder.embedding.weight.data += 1.0
+        weight += 1.0
         trainer.history.append({"valid_loss": loss})
         answers.append(kept(trainer))
     return kept, answers
 
 
 def test_the_best_epoch_is_kept(tmp_path):
-    kept, answers = keeper([3.0, 1.0, 2.0, 1.5], tmp_path)
+    kept, answers = keeper([3.0, 1.0, 2.0, 1.5], tmp_path / "model")
     assert kept.best_epoch == 2 and not any(answers)
     assert (kept.best["encoder.embedding.weight"] == 2.0).all()
     best = load_checkpoint(tmp_path / "model.safetensors")
@@ -299,14 +278,14 @@ def test_the_best_model_is_the_averaged_one_of_its_epoch(village, monkeypatch):
     valid_losses, seen = iter([2.0, 1.0, 3.0]), []
 
     def remember(model, loader):
-        seen.append(parameters(model))
+        seen.append(weights(model))
         return next(valid_losses)
 
     monkeypatch.setattr("utils.training.evaluate_loss", remember)
     fitted = fit(village["fr"], SETTINGS, progress=False)
-    assert fitted.best_epoch == 2 and same(parameters(fitted.model), seen[1])
+    assert fitted.best_epoch == 2 and same(weights(fitted.model), seen[1])
     assert not same(seen[1], seen[2])
-    assert not same(parameters(fitted.trainer.model), seen[2])  # it isn't averaged
+    assert not same(weights(fitted.trainer.model), seen[2])  # it isn't averaged
 
 
 # --- several processes ------------------------------------------------------------
@@ -319,30 +298,23 @@ def gradients(model, loss):
 
 
 @pytest.mark.parametrize("world", [2, 3, 6])
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
-def test_the_mean_over_processes_is_the_whole_batch(world, label_smoothing):
+@pytest.mark.parametrize("loss", train.LOSSES)
+def test_the_mean_over_processes_is_the_whole_batch(world, loss):
+    loss = partial(train.LOSSES[loss], label_smoothing=0.1)
     torch.manual_seed(0)
     model = build_model("translator", 11, 11, 3, 6, 8, dropout=0.0).double()
     batch = random_batch(7, B=5)  # with world = 6 too few to share
     assert len(set(batch.target_lens.tolist())) > 1
-    loss = by_hand.loss(model, batch, label_smoothing)
-    whole = gradients(model, loss)
-    shares = [
-        ShareOfLoss(model, label_smoothing, rank, world)(batch) for rank in range(world)
-    ]
-    torch.testing.assert_close(sum(shares) / world, loss)
+    whole = loss(model, batch)
+    gradient = gradients(model, whole)
+    shares = [ShareOfLoss(model, loss, rank, world)(batch) for rank in range(world)]
+    torch.testing.assert_close(sum(shares) / world, whole)
     mean = gradients(model, sum(shares) / world)
-    for name in whole:
-        torch.testing.assert_close(mean[name], whole[name], msg=name)
-
-
-def test_a_plain_mean_of_the_processes_would_be_another_number():
-    torch.manual_seed(0)
-    model = build_model("translator", 11, 11, 3, 6, 8, dropout=0.0)
-    batch = random_batch(7, B=5)
-    own = [type(batch)(*(column[rank::2] for column in batch)) for rank in (0, 1)]
-    mean = sum(by_hand.loss(model, part) for part in own) / 2
-    assert (mean - by_hand.loss(model, batch)).abs() > 1e-4
+    for name in gradient:
+        torch.testing.assert_close(mean[name], gradient[name], msg=name)
+    if world == 2:  # a plain mean of their losses would be another number
+        own = [Batch(*(column[rank::2] for column in batch)) for rank in (0, 1)]
+        assert (sum(loss(model, part) for part in own) / 2 - whole).abs() > 1e-4
 
 
 def test_one_process_has_number_0_of_1(monkeypatch):
@@ -384,7 +356,11 @@ def test_numbers_that_do_not_work(command, tmp_path, options, message):
     [
         ("--tsv no/such.tsv", "FileNotFoundError: there is no file no/such.tsv"),
         ("--corpus multi30k --target zh", "ValueError: .*zh"),
-        ("--corpus village --target en", "ValueError"),
+        (
+            "--corpus village --target en",
+            "ValueError: .* are both en .English.: choose",
+        ),
+        ("--tsv {bad} --held-out -5", "ValueError: valid must be .* least 0, got -5"),
         ("--tsv {bad}", "ValueError: .*not UTF-8"),
         ("--tsv {bad} --out {bad}/model", "Error"),
     ],
@@ -409,6 +385,7 @@ def test_files_and_languages_that_do_not_work(tmp_path, arguments, message):
         ("--source en --target fr --out m --tsv a --lr fast", "invalid float value"),
         ("--source en --target fr --out m --tsv a --kind big", "invalid choice: 'big'"),
         ("--source en --target fr --out m --tsv a --corpus village", "not allowed"),
+        ("--source en --target fr --out m --tsv a --resume --overwrite", "not allowed"),
     ],
 )
 def test_options_that_do_not_work(capsys, arguments, message):
@@ -419,10 +396,9 @@ def test_options_that_do_not_work(capsys, arguments, message):
 
 def test_each_setting_is_an_option_with_its_default():
     options = train.parse("--corpus village --source en --target fr --out m".split())
-    assert {name: getattr(options, name) for name in asdict(Settings())} == asdict(
-        Settings()
-    )
-    assert json.loads(json.dumps(asdict(Settings()))) == asdict(Settings())
+    defaults = asdict(Settings())
+    assert {name: getattr(options, name) for name in defaults} == defaults
+    assert json.loads(json.dumps(defaults)) == defaults
 
 
 def test_a_model_stored_without_training_can_not_be_resumed(village, tmp_path):

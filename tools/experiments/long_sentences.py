@@ -19,11 +19,12 @@ from functools import cache
 import torch
 from runs import RESULTS, run_all, test_aer, test_bleu, train
 
+from utils.alignment import by_tenth, longest_gap, words_right
 from utils.corpora import load_village
 from utils.decoding import translate_tokens
-from utils.lengths import by_tenth, join_pairs, longest_gap, words_right
 from utils.metrics import bleu
 from utils.seq2seq import EncoderDecoder, build_model
+from utils.tasks import join_pairs
 from utils.text import EOS
 from utils.variants import WindowDecoder
 

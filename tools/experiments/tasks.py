@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from runs import RESULTS, run_all, train, translations
 
-from utils import tasks
+from utils import alignment, metrics, tasks
 from utils.seq2seq import build_model
 
 PATH = RESULTS / "tasks.json"
@@ -59,18 +59,20 @@ def build(task, kind, seed):
 def forward(weights, pair):
     """`forward_share` of the most attended places of the linked target words."""
     rows = sorted({i for _, i in pair.alignment})
-    return tasks.forward_share([int(weights[i].argmax()) for i in rows])
+    return alignment.forward_share([int(weights[i].argmax()) for i in rows])
 
 
 def attention(model, pairs, vocabs, task):
     """Where the weights fall while the decoder reads the true target."""
-    weights = tasks.teacher_forced_weights(model, pairs, vocabs)
-    figures = tasks.attention_on_gold(weights, pairs)._asdict()
+    weights = alignment.forced_weights(model, pairs, vocabs)
+    figures = alignment.attention_on_gold(weights, pairs)._asdict()
     if task == "dates":
         shares = [forward(w, p) for w, p in zip(weights, pairs, strict=True)]
         figures["forward"] = sum(shares) / len(shares)
     else:
-        wide = tasks.attention_on_gold(weights, list(map(tasks.whole_sentences, pairs)))
+        wide = alignment.attention_on_gold(
+            weights, list(map(alignment.whole_sentences, pairs))
+        )
         figures |= {f"sentence_{name}": x for name, x in wide._asdict().items()}
     return {name: round(x, 4) for name, x in figures.items()}
 
@@ -93,10 +95,10 @@ def score(model, pairs, vocabs, task):
     references = [list(pair.target) for pair in pairs]
     figures = {
         "count": len(pairs),
-        "exact": round(tasks.exact_match(hypotheses, references), 4),
+        "exact": round(metrics.exact_match(hypotheses, references), 4),
     }
     if task == "headlines":
-        rouge = tasks.rouge(hypotheses, references)
+        rouge = metrics.rouge(hypotheses, references)
         figures |= {name: round(x, 2) for name, x in rouge.items()}
     if model.config["kind"] == "attention":
         figures["attention"] = attention(model, pairs, vocabs, task)

@@ -1,0 +1,171 @@
+"""Where a model looks while it reads a true translation along (teacher forcing).
+
+The error rate of an alignment stands in `metrics`. Letters in shape comments:
+B sentences in a batch, S source and T target positions, V words in the target
+vocabulary.
+"""
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+
+from utils.data import Batch, cut
+from utils.decoding import require_attention
+from utils.metrics import as_weights
+
+
+@torch.no_grad()
+def read_along(model, batch, places=None):
+    """Teacher forcing, one step at a time -> scores (B, T, V), weights (B, T, S).
+
+    places (B, T): put in place of the one that a WindowDecoder remembers.
+    """
+    model.eval()
+    enc_outputs = model.encoder(batch.source, batch.source_lens)
+    state = model.decoder.init_state(enc_outputs, batch.source_lens)
+    scores, weights = [], []
+    for i, word in enumerate(batch.target_in.split(1, dim=1)):
+        if places is not None:
+            state = state._replace(place=places[:, i])
+        step, state = model.decoder(word, state)
+        scores.append(step)
+        weights.append(state.attention_weights)
+    require_attention(weights[0])
+    return torch.cat(scores, dim=1), torch.cat(weights, dim=1)
+
+
+@torch.no_grad()
+def forced_weights(model, pairs, vocabs, batch_size=128):
+    """Attention weights (T, S) of each pair while the decoder reads its target.
+
+    Rows and columns of <eos> are left out.
+    """
+    model.eval()
+    found = []
+    for part in cut(pairs, batch_size):
+        batch = Batch.from_pairs(part, *vocabs)
+        _, state = model(batch.source, batch.target_in, batch.source_lens)
+        weights = state.attention_weights
+        require_attention(weights)
+        sizes = zip(weights, batch.target_lens - 1, batch.source_lens - 1, strict=True)
+        found += [w[:T, :S] for w, T, S in sizes]
+    return found
+
+
+class GoldAttention(NamedTuple):
+    """How much attention falls on gold, 0 to 1; means over the linked target words."""
+
+    mass: float  # the weight on the linked source words together
+    hits: float  # how often the most attended source word is a linked one
+    chance: float  # the share of the source words that is linked
+
+
+def attention_on_gold(weights, pairs):
+    """GoldAttention of weights (T, S), a row per target word, against gold links.
+
+    Target words without a link aren't counted. Raises ValueError if none has one.
+    """
+    mass, hits, chance = [], [], []
+    for w, pair in zip(weights, pairs, strict=True):
+        for i in {i for _, i in pair.alignment}:
+            gold = [j for j, target in pair.alignment if target == i]
+            mass.append(float(w[i, gold].sum()))
+            hits.append(int(w[i].argmax()) in gold)
+            chance.append(len(gold) / len(pair.source))
+    check_linked(mass)
+    return GoldAttention(*(sum(x) / len(x) for x in (mass, hits, chance)))
+
+
+def whole_sentences(pair, stops=(".", "?")):
+    """The same pair, each link widened to all words of its source sentence."""
+    number, numbers = 0, []
+    for word in pair.source:
+        numbers.append(number)
+        number += word in stops
+    wide = {
+        (k, i)
+        for j, i in pair.alignment
+        for k, n in enumerate(numbers)
+        if n == numbers[j]
+    }
+    return pair._replace(alignment=frozenset(wide))
+
+
+def forward_share(places):
+    """The share of steps between successive places that don't go back; 1 is monotone.
+
+    places: positions, one a target word. nan for fewer than two.
+    """
+    steps = [b >= a for a, b in pairwise(places)]
+    return sum(steps) / len(steps) if steps else math.nan
+
+
+def longest_gap(weights):
+    """Most source words in a row that no target word looked at most; weights (T, S)."""
+    weights = as_weights(weights)
+    looked = set(weights.argmax(axis=1).tolist())
+    places = sorted(looked | {-1, weights.shape[1]})
+    return max(b - a - 1 for a, b in pairwise(places))
+
+
+def linked_places(pairs):
+    """The first linked source position of every target word and <eos>: (B, T).
+
+    A word without a link has the place of the word before; <eos> stands at <eos>.
+    """
+    check_aligned(pairs)
+    places = torch.zeros(len(pairs), 1 + max(len(pair.target) for pair in pairs))
+    for row, pair in zip(places, pairs, strict=True):
+        links = sorted(pair.alignment, reverse=True)
+        first_source = {i: j for j, i in links}  # of several, the smallest stays
+        for i in range(len(pair.target)):
+            row[i] = first_source.get(i, row[i - 1] if i else 0)
+        row[len(pair.target)] = len(pair.source)
+    return places
+
+
+def words_right(model, pairs, vocabs, guided=False):
+    """How each pair is read along: two lists of values (T,), 1.0 or 0.0 a target word.
+
+    The first: is the true word the most probable one? The second: is the source word
+    looked at most linked to it in gold? NaN for words without a link. <eos> is a word.
+    guided: a WindowDecoder looks around the gold places.
+    """
+    check_aligned(pairs)
+    right, on_gold = [], []
+    for part in cut(pairs, 64):
+        batch = Batch.from_pairs(part, *vocabs)
+        places = linked_places(part) if guided else None
+        scores, weights = read_along(model, batch, places)
+        hits = (scores.argmax(dim=-1) == batch.target_out).float()
+        right += [row[:n] for row, n in zip(hits, batch.target_lens, strict=True)]
+        for pair, row in zip(part, weights.argmax(dim=-1).tolist(), strict=True):
+            found = torch.full((len(pair.target) + 1,), torch.nan)
+            for i in {i for _, i in pair.alignment}:
+                found[i] = (row[i], i) in pair.alignment
+            on_gold.append(found)
+    return right, on_gold
+
+
+def by_tenth(found):
+    """Values (T,) of many sentences -> their mean in each tenth of a sentence (10,)."""
+    tenth = torch.cat([torch.arange(len(row)) * 10 // len(row) for row in found])
+    values = torch.cat(found)
+    return torch.stack([values[tenth == k].nanmean() for k in range(10)])
+
+
+def check_linked(rows):
+    """ValueError, in words, unless there is a target word with a link."""
+    if not rows:
+        raise ValueError("no target word has a gold link: there is nothing to measure")
+
+
+def check_aligned(pairs):
+    """ValueError, in words, unless there are pairs, each with its gold alignment."""
+    if not pairs or any(pair.alignment is None for pair in pairs):
+        raise ValueError(
+            "gold places need pairs that have an alignment, and at least one: the "
+            "Village corpus has them, joined pairs and real text have not"
+        )

@@ -1,0 +1,165 @@
+"""Files of text: found, read, checked, downloaded. A fault is said with its line."""
+
+import codecs
+import contextlib
+import gzip
+import hashlib
+import io
+import os
+import zlib
+from pathlib import Path
+
+import pooch
+from tqdm.auto import tqdm
+
+DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
+LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
+LONGEST_LINE = 10_000  # characters
+
+
+def data_folder() -> Path | None:
+    """The folder of the user's own data files, named by an environment variable."""
+    name = os.environ.get(DATA_VARIABLE)
+    if not name:
+        return None
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"the environment variable {DATA_VARIABLE} names {name}, "
+            "which is no folder: name one that exists, or unset the variable"
+        )
+    return folder
+
+
+def find_file(path) -> Path:
+    """A file, by its path or by its path inside the data folder.
+
+    Raises FileNotFoundError naming the places that were looked at.
+    """
+    path = Path(path).expanduser()
+    folder = data_folder()
+    inside = folder is not None and ".." not in path.parts
+    places = [path, folder / path] if inside else [path]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(
+        f"there is no file {' nor '.join(map(str, places))}: give the path of a file, "
+        f"or one relative to the folder that {DATA_VARIABLE} names"
+    )
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, of at most LARGEST_FILE bytes.
+
+    Raises FileNotFoundError if there is none, ValueError if it is larger, in words.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    with path.open("rb") as file:
+        return _read_limited(file, path)
+
+
+def _read_limited(file, path):
+    parts, left = [], LARGEST_FILE
+    while part := file.read(2**20):
+        parts.append(part)
+        left -= len(part)
+        if left < 0:
+            raise ValueError(
+                f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
+                "the most that is read: take its first lines as a file of their own"
+            )
+    return b"".join(parts)
+
+
+def decode_lines(data: bytes, path: Path) -> list[str]:
+    """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
+
+    A byte-order mark, Windows line ends and empty lines at the end are accepted. Raises
+    ValueError, naming file and line, for other encodings, an endless line, an empty,
+    damaged or too large file.
+    """
+    if path.suffix == ".gz":
+        try:
+            with gzip.open(io.BytesIO(data)) as file:
+                data = _read_limited(file, path)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} is not a complete gzip file: {error}") from error
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}, line {line}: not UTF-8 (byte 0x{data[error.start]:02x}); "
+            "save the file with the encoding UTF-8"
+        ) from error
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{path} is empty: expected one sentence a line")
+    for number, line in enumerate(lines, 1):
+        if len(line) > LONGEST_LINE:
+            raise ValueError(
+                f"{path}, line {number}: {len(line):,} characters; a line "
+                f"may have {LONGEST_LINE:,}: no sentence has as many"
+            )
+    return lines
+
+
+def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
+    """ValueError naming path and both checksums if data has another SHA-256."""
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected:
+        raise ValueError(
+            f"{path} has the SHA-256 checksum {found}, expected {expected}. {advice}"
+        )
+
+
+def read_sums(path: Path) -> dict[str, str]:
+    """{name: SHA-256} from a list as sha256sum writes it; {} if there is none."""
+    if not path.is_file():
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {name.lstrip("*"): digest for digest, name in map(str.split, lines)}
+
+
+def cache_folder() -> Path:
+    """Where downloaded files are kept."""
+    return Path(pooch.os_cache("learning-to-align"))
+
+
+def download(url: str, sha256: str, path: Path) -> Path:
+    """Download url to path, unless a good copy is there.
+
+    Raises ConnectionError if that fails, or if what came has another checksum. Neither
+    leaves a half-written file; a bad copy stays until a good one replaces it.
+    """
+    with contextlib.suppress(OSError):  # no copy yet, or none that can be read
+        if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
+            return path
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")
+    try:
+        with tqdm(desc=path.name, total=1, unit="B", unit_scale=True) as bar:
+            pooch.retrieve(
+                url,
+                known_hash=f"sha256:{sha256}",
+                fname=path.name,
+                path=path.parent,
+                downloader=pooch.HTTPDownloader(progressbar=bar),
+            )
+    except (OSError, ValueError) as error:  # ValueError: another checksum
+        folder = path.parent.name
+        raise ConnectionError(
+            f"could not download {url} ({error}). Nothing of it was kept. Without a "
+            f"network, or where a login page answers: put {path.name} into a folder "
+            f"named {folder}, and set the environment variable {DATA_VARIABLE} to the "
+            f"folder that holds {folder}"
+        ) from error
+    finally:
+        logger.setLevel(level)
+    return path
