@@ -158,12 +158,7 @@ WHOLE_NUMBERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 def check_lengths(valid_lens, num_positions):
     """TypeError or ValueError, in words, unless these can be lengths."""
-    if not torch.is_tensor(valid_lens) or valid_lens.dtype not in WHOLE_NUMBERS:
-        found = getattr(valid_lens, "dtype", type(valid_lens).__name__)
-        mask = "; of a mask, mask.sum(-1) gives them" if found is torch.bool else ""
-        raise TypeError(
-            f"valid_lens must be a tensor of whole numbers, lengths, got {found}{mask}"
-        )
+    check_whole_numbers(valid_lens)
     if valid_lens.numel() == 0:
         return
     lengths = valid_lens.flatten().tolist()
@@ -172,6 +167,16 @@ def check_lengths(valid_lens, num_positions):
         raise ValueError(
             f"valid_lens must lie between 0 and {num_positions}, the number of "
             f"positions; got {low if low < 0 else high}"
+        )
+
+
+def check_whole_numbers(valid_lens):
+    """TypeError, in words, unless this is a tensor of whole numbers."""
+    if not torch.is_tensor(valid_lens) or valid_lens.dtype not in WHOLE_NUMBERS:
+        found = getattr(valid_lens, "dtype", type(valid_lens).__name__)
+        mask = "; of a mask, mask.sum(-1) gives them" if found is torch.bool else ""
+        raise TypeError(
+            f"valid_lens must be a tensor of whole numbers, lengths, got {found}{mask}"
         )
 
 

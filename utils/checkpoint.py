@@ -186,7 +186,8 @@ def describe(model):
     found = {name: tuple(p.shape) for name, p in model.named_parameters()}
     for path, module in model.named_modules():
         where = f"{path or 'model'}"
-        found[f"{where}, its class,"] = type(module).__qualname__
+        kind = type(module)  # a class of the same name elsewhere is another class
+        found[f"{where}, its class,"] = f"{kind.__module__}.{kind.__qualname__}"
         for name, value in vars(module).items():
             plain = isinstance(value, (bool, int, float, str)) or callable(value)
             hidden = name.startswith("_") or name in ("training", "config")

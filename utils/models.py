@@ -48,7 +48,7 @@ def build_model(kind, *sizes, **options):
     values; the vocabularies' sizes come first. Raises ValueError, in words, for an
     unknown kind, a size that can't be, or an option that this kind doesn't have.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}")
     signature = inspect.signature(KINDS[kind])
     try:
@@ -67,12 +67,19 @@ def build_model(kind, *sizes, **options):
 
 
 def require_value(name, value):
-    """ValueError, in words, for a size that can't be, or a share out of range."""
+    """ValueError, in words, for a size that can't be, a share out of range, a part."""
+    if not isinstance(value, (bool, int, float, str, type(None))):
+        raise ValueError(
+            f"{name} must be a plain value, which a file can hold; got {value!r}"
+        )
+    if name in ("bidirectional", "published_init") and not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
     sized = name.startswith("num_") or name.endswith(("_size", "_hiddens"))
     whole = isinstance(value, int) and not isinstance(value, bool)
     if sized and value is not None and not (whole and value >= 1):
         raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-    if name == "dropout" and not 0 <= value < 1:
+    share = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if name == "dropout" and not (share and 0 <= value < 1):
         raise ValueError(f"dropout must be at least 0 and below 1, got {value!r}")
 
 
@@ -91,10 +98,12 @@ def recurrent(
     """A GRU encoder, and a decoder of `seq2seq` or `variants`.
 
     enc_hiddens: size of the encoder's states, both directions together; None for
-    num_hiddens. options: score, a key of SCORES, with num_positions or num_heads where
-    it needs them; and the decoder's own.
+    num_hiddens. options: score, which `build_attention` names, with num_positions or
+    num_heads where it needs them; and the decoder's own.
     """
     D = enc_hiddens or num_hiddens
+    if options.get("score") == "multi-head" and decoder_class is WindowDecoder:
+        raise ValueError("a window needs one score a word, and multi-head has several")
     if "score" in options:
         options["attention"] = build_attention(
             options.pop("score"),
@@ -113,6 +122,9 @@ def recurrent(
 
 def build_attention(score, D, H, dropout, num_positions=None, num_heads=None):
     """The attention named score, for keys of size D and queries of size H."""
+    needed = {"location": "num_positions", "multi-head": "num_heads"}.get(score)
+    if needed and {"location": num_positions, "multi-head": num_heads}[score] is None:
+        raise ValueError(f"the score {score!r} needs {needed}")
     if score == "additive":
         return AdditiveAttention(D, H, H, dropout)
     if score in ("dot", "scaled dot"):

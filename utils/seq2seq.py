@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from utils.attention import AdditiveAttention
+from utils.attention import AdditiveAttention, check_whole_numbers
 
 
 def make_gru(input_size, num_hiddens, num_layers=1, dropout=0.0, bidirectional=False):
@@ -92,7 +92,7 @@ class Decoder(nn.Module):
 
         real (B, T), bool: score only there -> (P, V) for P places, row by row.
         """
-        check_target(X, self.embedding.num_embeddings)
+        check_target(X, self.embedding.num_embeddings, state, real)
         outputs, state = self.unroll(self.embedding(X), state)
         return self.dense(outputs if real is None else outputs[real]), state
 
@@ -165,9 +165,9 @@ class AttentionDecoder(Decoder):
             output, weight, state = self.step(x, state)
             outputs.append(output)
             weights.append(weight.detach())
-        self.attention_weights = torch.cat(weights, dim=1)
-        state = state._replace(attention_weights=self.attention_weights)
-        return torch.cat(outputs, dim=1), state
+        weights = torch.cat(weights, dim=1)
+        self.attention_weights = weights  # returned, too: threads may share a model
+        return torch.cat(outputs, dim=1), state._replace(attention_weights=weights)
 
     def attend(self, query, state):
         """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S)."""
@@ -234,7 +234,8 @@ class EncoderDecoder(nn.Module):
 
 def check_ids(ids, vocab_size, name):
     """ValueError, in words, unless these are word ids of such a vocabulary."""
-    if ids.dim() != 2 or ids.is_floating_point() or 0 in ids.shape:
+    whole = ids.dtype in (torch.int32, torch.int64)
+    if ids.dim() != 2 or not whole or 0 in ids.shape:
         raise ValueError(
             f"{name} must be word ids of shape (batch, positions), neither 0; "
             f"got {ids.dtype} of shape {tuple(ids.shape)}"
@@ -250,6 +251,7 @@ def check_ids(ids, vocab_size, name):
 def check_source(X, valid_lens, vocab_size):
     """The same for a source and its lengths."""
     check_ids(X, vocab_size, "the source")
+    check_whole_numbers(valid_lens)
     if tuple(valid_lens.shape) != (X.shape[0],):
         raise ValueError(
             f"valid_lens must have shape ({X.shape[0]},), one length a "
@@ -263,6 +265,15 @@ def check_source(X, valid_lens, vocab_size):
         )
 
 
-def check_target(X, vocab_size):
-    """The same for a target."""
+def check_target(X, vocab_size, state=None, real=None):
+    """The same for a target, a decoder's state, and the mask of the real words."""
     check_ids(X, vocab_size, "the target")
+    if state is not None and len(state[0]) != len(X):
+        raise ValueError(
+            f"the target has {len(X)} sentences, and the source {len(state[0])}"
+        )
+    if real is not None and (real.dtype != torch.bool or real.shape != X.shape):
+        raise ValueError(
+            f"real must be bool of the target's shape, {tuple(X.shape)}; got "
+            f"{real.dtype} of shape {tuple(real.shape)}"
+        )

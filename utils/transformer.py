@@ -46,8 +46,9 @@ class MultiHeadAttention(Attention):
         N, parts = self.num_heads, (self.W_q(queries), *projected_keys.chunk(2, dim=-1))
         lens = None if valid_lens is None else valid_lens.repeat_interleave(N, dim=0)
         contexts, weights = self.one_head.attend(*(split(x, N) for x in parts), lens)
-        self.head_weights = weights.detach().unflatten(0, (-1, N))
-        return self.W_o(join(contexts, N)), self.head_weights
+        weights = weights.detach().unflatten(0, (-1, N))
+        self.head_weights = weights
+        return self.W_o(join(contexts, N)), weights
 
 
 def split(x, num_heads):
@@ -186,12 +187,10 @@ class TransformerDecoder(Decoder):
             x, keys, heads = layer(x, state.written[:, i], seen, *source)
             written.append(keys)
             weights.append(heads)
-        self.head_weights = torch.stack(weights, dim=1)  # (B, L, N, T, S)
-        self.attention_weights = self.head_weights.mean(dim=(1, 2))
-        written = torch.stack(written, dim=1)
-        return x, state._replace(
-            written=written, attention_weights=self.attention_weights
-        )
+        weights, written = torch.stack(weights, dim=1), torch.stack(written, dim=1)
+        mean = weights.mean(dim=(1, 2))  # of (B, L, N, T, S)
+        self.head_weights, self.attention_weights = weights, mean
+        return x, state._replace(written=written, attention_weights=mean)
 
 
 def check_same(keys, values):

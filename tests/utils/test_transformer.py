@@ -4,46 +4,23 @@ import math
 
 import pytest
 import torch
+from helpers_models import a_batch, a_model
 from torch import nn
-from torch.nn import functional as F
 
-from utils import by_hand
-from utils.attention import DotProductAttention, length_mask
-from utils.corpora import load_village
-from utils.data import Batch, BatchLoader
-from utils.decoding import beam_search, greedy_decode, translate_tokens, writable
-from utils.seq2seq import build_model
-from utils.training import Trainer, evaluate_loss
+from utils.attention import length_mask
+from utils.decoding import greedy_decode
 from utils.transformer import (
     MultiHeadAttention,
     TransformerLayer,
     add_positions,
-    build_transformer,
     causal_lens,
-    join,
     position_codes,
-    split,
 )
 
-VOCAB, H, N = 20, 12, 3
+H, N = 12, 3
+LENS = torch.tensor([4, 2, 1])
+same = torch.testing.assert_close
 
-
-def some_batch():
-    torch.manual_seed(1)
-    lens = torch.tensor([5, 3, 1])
-    return torch.randint(4, VOCAB, (3, 5)), torch.randint(4, VOCAB, (3, 4)), lens
-
-
-def make(kind="transformer", layers=2):
-    torch.manual_seed(0)
-    if kind == "transformer":
-        return build_transformer(VOCAB, VOCAB, H, N, layers, 17).eval()
-    model = build_model("attention", VOCAB, VOCAB, 5, H, bidirectional=True)
-    model.decoder.attention = MultiHeadAttention(H, H, H, N)
-    return model.eval()
-
-
-KINDS = ["transformer", "recurrent"]
 
 # --- attention ----------------------------------------------------------------------
 
@@ -70,60 +47,35 @@ def heads_by_loops(attention, queries, states):
     return torch.stack(rows), torch.stack(all_weights, dim=1)  # (Q, H), (N, Q, K)
 
 
-@torch.no_grad()
-def test_heads_equal_the_loops():
+def test_heads_equal_the_loops_and_their_gradients():
     torch.manual_seed(0)
-    attention = MultiHeadAttention(7, 5, H, N)
-    queries, states = torch.randn(3, 2, 5), torch.randn(3, 4, 7)
-    lens = torch.tensor([4, 2, 1])
-    contexts = attention(queries, states, states, lens)
-    for b, length in enumerate(lens):
-        expected, weights = heads_by_loops(attention, queries[b], states[b, :length])
-        torch.testing.assert_close(contexts[b], expected)
-        torch.testing.assert_close(attention.head_weights[b, ..., :length], weights)
-        assert (attention.head_weights[b, ..., length:] == 0).all()
-    torch.testing.assert_close(
-        attention.attention_weights, attention.head_weights.mean(dim=1)
+    attention = MultiHeadAttention(7, 5, H, N).double()
+    queries = torch.randn(3, 2, 5).double().requires_grad_()
+    states = torch.randn(3, 4, 7).double().requires_grad_()
+    contexts = attention(queries, states, states, LENS)
+    rows = []
+    for b, n in enumerate(LENS):
+        expected, weights = heads_by_loops(attention, queries[b], states[b, :n])
+        same(attention.head_weights[b, ..., :n], weights.detach())
+        assert not attention.head_weights[b, ..., n:].any()
+        rows.append(expected)
+    same(contexts, torch.stack(rows))
+    same(attention.attention_weights, attention.head_weights.mean(dim=1))
+    inputs, slope = (
+        [queries, states, *attention.parameters()],
+        torch.randn_like(contexts),
     )
-
-
-@pytest.mark.parametrize("heads", [1, 2, 3, 12])
-@torch.no_grad()
-def test_heads_equal_multihead_attention_of_torch(heads):
-    torch.manual_seed(heads)
-    ours = MultiHeadAttention(H, H, H, heads)
-    theirs = nn.MultiheadAttention(H, heads, bias=False, batch_first=True)
-    theirs.in_proj_weight.copy_(torch.cat((ours.W_q.weight, ours.W_kv.weight)))
-    theirs.out_proj.weight.copy_(ours.W_o.weight)
-    queries, states = torch.randn(3, 2, H), torch.randn(3, 4, H)
-    lens = torch.tensor([4, 2, 1])
-    expected, weights = theirs(
-        queries,
-        states,
-        states,
-        key_padding_mask=~length_mask(lens, 4),
-        average_attn_weights=False,
+    ours, theirs = (
+        torch.autograd.grad((found * slope).sum(), inputs)
+        for found in (contexts, torch.stack(rows))
     )
-    torch.testing.assert_close(ours(queries, states, states, lens), expected)
-    torch.testing.assert_close(ours.head_weights, weights)
+    same(ours, theirs)
 
 
-def test_the_scaled_dot_equals_that_of_torch_with_and_without_a_mask():
-    torch.manual_seed(0)
-    q, k, v = torch.randn(3, 4, 6), torch.randn(3, 4, 6), torch.randn(3, 4, 5)
-    ours, causal = DotProductAttention(6, 6, scaled=True), causal_lens(q[..., 0])
-    torch.testing.assert_close(ours(q, k, v), F.scaled_dot_product_attention(q, k, v))
-    torch.testing.assert_close(
-        ours(q, k, v, causal), F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    )
-
-
-def test_splitting_and_joining_undo_each_other():
-    x = torch.randn(2, 5, H)
-    rows = split(x, N)
-    assert rows.shape == (2 * N, 5, H // N)
-    assert torch.equal(rows[1], x[0, :, 4:8])  # the second head of the first sentence
-    assert torch.equal(join(rows, N), x)
+@pytest.mark.parametrize("heads", [0, 5])
+def test_heads_share_the_units_out_evenly(heads):
+    with pytest.raises(ValueError, match="divides them"):
+        MultiHeadAttention(H, H, H, heads)
 
 
 def test_values_that_are_not_the_keys_are_refused():
@@ -148,31 +100,19 @@ def test_position_codes_equal_the_formula():
 def test_positions_go_on_where_they_stopped():
     x = torch.randn(2, 7, H)
     parts = torch.cat((add_positions(x[:, :4]), add_positions(x[:, 4:], start=4)), 1)
-    torch.testing.assert_close(add_positions(x), parts)
+    same(add_positions(x), parts)
+    same(add_positions(x)[0] - x[0], position_codes(torch.arange(7), H))
 
 
 @torch.no_grad()
 def test_without_positions_the_encoder_knows_no_order(monkeypatch):
-    model = make()
-    source, order = torch.tensor([[4, 5, 6, 7]]), [2, 0, 3, 1]
-    lens = torch.tensor([4])
+    model, order = a_model("transformer"), [2, 0, 3, 1]
+    source, lens = torch.tensor([[4, 5, 6, 7]]), torch.tensor([4])
     states, shuffled = (model.encoder(x, lens)[0] for x in (source, source[:, order]))
     assert (states[:, order] - shuffled).abs().max() > 0.1
     monkeypatch.setattr("utils.transformer.add_positions", lambda x, start=0: x)
     states, shuffled = (model.encoder(x, lens)[0] for x in (source, source[:, order]))
-    torch.testing.assert_close(states[:, order], shuffled)
-
-
-@torch.no_grad()
-def test_a_word_changes_no_score_before_it():
-    model = make()
-    source, target, lens = some_batch()
-    before, _ = model(source, target, lens)
-    for t in range(target.shape[1]):
-        changed = target.clone()
-        changed[:, t] = (target[:, t] - 3) % 7 + 4
-        moved = (model(source, changed, lens)[0] - before).abs().amax(dim=(0, 2)) > 1e-6
-        assert moved.tolist() == [i >= t for i in range(target.shape[1])]
+    same(states[:, order], shuffled)
 
 
 # --- the whole model ----------------------------------------------------------------
@@ -204,168 +144,50 @@ def test_a_layer_equals_the_decoder_layer_of_torch():
     torch.manual_seed(0)
     ours = TransformerLayer(H, N, 17).eval()
     theirs = torch_decoder_layer(ours, 17)
-    x, memory = torch.randn(3, 4, H), torch.randn(3, 5, H)
-    lens = torch.tensor([5, 3, 1])
-    future = nn.Transformer.generate_square_subsequent_mask(4)
+    x, memory, lens = (
+        torch.randn(3, 4, H),
+        torch.randn(3, 5, H),
+        torch.tensor([5, 3, 1]),
+    )
     expected = theirs(
         x,
         memory,
-        tgt_mask=future,
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(4),
         tgt_is_causal=True,
         memory_key_padding_mask=~length_mask(lens, 5),
     )
-    keys = ours.attention.project_keys(memory)
-    nothing = x.new_zeros(3, 0, 2 * H)
-    result, written = ours(x, nothing, causal_lens(x[..., 0]), keys, lens)
-    torch.testing.assert_close(result, expected)
+    keys, nothing = ours.attention.project_keys(memory), x.new_zeros(3, 0, 2 * H)
+    result, written, weights = ours(x, nothing, causal_lens(x[..., 0]), keys, lens)
+    same(result, expected)
     assert written.shape == (3, 4, 2 * H)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@torch.no_grad()
-def test_step_by_step_equals_all_at_once(kind):
-    model = make(kind)
-    source, target, lens = some_batch()
-    scores, last = model(source, target, lens)
-    weights = model.decoder.attention_weights
-    state = model.decoder.init_state(model.encoder(source, lens), lens)
-    steps, seen = [], []
-    for word in target.split([1, 2, 1], dim=1):
-        step, state = model.decoder(word, state)
-        steps.append(step)
-        seen.append(model.decoder.attention_weights)
-    torch.testing.assert_close(torch.cat(steps, dim=1), scores)
-    torch.testing.assert_close(torch.cat(seen, dim=1), weights)
-    for ours, theirs in zip(state, last, strict=True):
-        torch.testing.assert_close(ours, theirs)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@torch.no_grad()
-def test_padding_changes_nothing(kind):
-    model = make(kind)
-    source, target, lens = some_batch()
-    scores, _ = model(source, target, lens)
-    noisy = source.clone()
-    noisy[1, 3:], noisy[2, 1:] = 9, 7
-    longer = torch.cat((noisy, torch.full((3, 2), 5)), dim=1)
-    torch.testing.assert_close(model(longer, target, lens)[0], scores)
-    alone, _ = model(source[1:2, :3], target[1:2], lens[1:2])
-    torch.testing.assert_close(alone, scores[1:2])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradient_reaches_every_parameter_and_no_padding(kind):
-    model = make(kind).train()
-    source, target, lens = some_batch()
-    source = torch.arange(4, 19).view(3, 5)  # no word twice
-    model(source, target, lens)[0].square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.abs().sum() > 0, name
-    rows = model.encoder.embedding.weight.grad.abs().sum(dim=1)
-    real = length_mask(lens, 5)
-    assert (rows[source[real]] > 0).all() and (rows[source[~real]] == 0).all()
+    same(weights, ours.attention.head_weights)
 
 
 @torch.no_grad()
-def test_the_source_is_projected_once_a_sentence():
-    model = make()
-    source, _, lens = some_batch()
-    calls = []
-    layer = model.decoder.layers[0]
-    layer.attention.W_kv.register_forward_hook(lambda *_: calls.append("source"))
+def test_the_decoder_is_its_layers_then_norm_and_scores():
+    """And every layer's heads come back: the weights are their mean."""
+    model, (source, target, lens) = a_model("transformer"), a_batch()
+    decoder, (memory, last) = model.decoder, model.encoder(source, lens)
+    assert last is None
+    scores, state = model(source, target, lens)
+    x, all_weights = add_positions(decoder.embedding(target)), []
+    for layer in decoder.layers:
+        keys = layer.attention.project_keys(memory)
+        nothing = x.new_zeros(3, 0, keys.shape[2])
+        x, _, weights = layer(x, nothing, causal_lens(target), keys, lens)
+        all_weights.append(weights)
+    norm, dense = decoder.dense
+    same(scores, dense(norm(x)))
+    same(decoder.head_weights, torch.stack(all_weights, dim=1))
+    same(state.attention_weights, decoder.head_weights.mean(dim=(1, 2)))
+
+
+@torch.no_grad()
+def test_each_word_written_is_projected_once():
+    model, (source, _, lens) = a_model("transformer"), a_batch()
+    calls, layer = [], model.decoder.layers[0]
     layer.self_attention.W_kv.register_forward_hook(
-        lambda _, __, keys: calls.append(keys.shape[1])
+        lambda _, inputs, __: calls.append(inputs[0].shape[1])
     )
     greedy_decode(model, source, lens, max_steps=4)
-    assert calls[0] == "source" and set(calls[1:]) == {1}  # a word at a time
-
-
-def greedy_by_recomputing(model, source, lens, steps):
-    """Read the whole prefix again for every word."""
-    ids = torch.full((len(source), 1), 1)
-    for _ in range(steps):
-        word = writable(model(source, ids, lens)[0][:, -1:]).argmax(dim=-1)
-        ids = torch.cat((ids, word), dim=1)
-    return ids[:, 1:]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@torch.no_grad()
-def test_greedy_decoding_equals_reading_the_prefix_again(kind):
-    model = make(kind)
-    source, _, lens = some_batch()
-    ids, weights = greedy_decode(model, source, lens, max_steps=8)
-    expected = greedy_by_recomputing(model, source, lens, ids.shape[1])
-    for row, other in zip(ids.tolist(), expected.tolist(), strict=True):
-        end = row.index(2) + 1 if 2 in row else len(row)  # after <eos>: padding
-        assert row[:end] == other[:end]
-    assert weights.shape == (*ids.shape, source.shape[1])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_beam_search_of_one_is_greedy(kind):
-    model = make(kind)
-    source, _, lens = some_batch()
-    ids, _ = greedy_decode(model, source, lens, max_steps=6)
-    found, _, weights = beam_search(model, source, lens, 1, max_steps=6)
-    assert torch.equal(ids, found[:, : ids.shape[1]])
-    assert beam_search(model, source, lens, 3, max_steps=6)[0].shape[0] == 3
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_trains_and_translates_as_the_others_do(kind):
-    corpus = load_village()
-    vocabs, pairs = corpus.vocabs(), corpus["train"][:96]
-    torch.manual_seed(0)
-    model = build_transformer(*map(len, vocabs), 16, 2, 1)
-    if kind == "recurrent":
-        model = build_model("attention", *map(len, vocabs), 8, 16)
-        model.decoder.attention = MultiHeadAttention(16, 16, 16, 2)
-    loader = BatchLoader(pairs, *vocabs, 32)
-    before = evaluate_loss(model, loader)
-    trainer = Trainer(model, loader, 3, lr=1e-2).fit(progress=False)
-    assert evaluate_loss(model, loader) < before - 0.2
-    assert len(trainer.losses) == 9
-    words = [list(pair.source) for pair in pairs[:5]]
-    for result in translate_tokens(model, words, *vocabs, max_steps=5):
-        assert result.attention_weights.shape == (
-            len(result.tokens),
-            len(result.source_tokens),
-        )
-
-
-def test_the_loss_counts_no_padding():
-    corpus = load_village()
-    vocabs, pairs = corpus.vocabs(), corpus["train"][:40]
-    model = build_transformer(*map(len, vocabs), 16, 2, 1).eval()
-    joined = evaluate_loss(model, [Batch.from_pairs(pairs, *vocabs)])
-    apart = evaluate_loss(model, [Batch.from_pairs([p], *vocabs) for p in pairs])
-    assert joined == pytest.approx(apart, rel=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_fast_route_leaves_these_models_alone(kind):
-    assert not by_hand.knows(make(kind, layers=1))
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: MultiHeadAttention(8, 8, 8, 3), "8 hidden units.*3 heads"),
-        (lambda: MultiHeadAttention(8, 8, 8, 0), "divides them"),
-        (lambda: build_transformer(9, 9, 10, 4), "10 hidden units.*4 heads"),
-        (lambda: build_transformer(9, 9, 3, 3), "must be even, got 3"),
-        (lambda: build_transformer(9, 9, 8, 2, 0), "num_layers must be at least 1"),
-        (lambda: build_transformer(9, 9, 8, 2, 1, 0), "num_ffn must be at least 1"),
-        (lambda: make()(*some_batch()[:2], torch.tensor([5, 3])), r"shape \(3,\)"),
-        (
-            lambda: make()(some_batch()[0], some_batch()[1] + VOCAB, some_batch()[2]),
-            "wrong vocabulary",
-        ),
-    ],
-)
-def test_bad_settings_get_a_clear_error(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    assert set(calls) == {1}  # a word at a time

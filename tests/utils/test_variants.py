@@ -1,327 +1,177 @@
-"""The other decoders: their steps against plain loops, their order, their queries."""
+"""The other decoders, and the translator for real text: against plain loops."""
+
+from copy import deepcopy
 
 import pytest
 import torch
-
-from utils import by_hand
-from utils.decoding import greedy_decode
-from utils.models import build_model
-from utils.seq2seq import Seq2SeqAttentionDecoder
-from utils.variants import (
-    ContextOutputDecoder,
-    HierarchicalDecoder,
-    LayerQueryDecoder,
-    LuongDecoder,
-    WindowDecoder,
+from helpers_models import (
+    a_batch,
+    a_model,
+    assert_as_specified,
+    attend_by_loops,
+    bahdanau,
+    by_loops,
+    gru_by_loops,
 )
+from torch.optim.swa_utils import AveragedModel
 
-VOCAB, E, H, D = 11, 4, 6, 8  # words, embedding, decoder and encoder sizes
-KINDS = {
-    "Luong": (LuongDecoder, {}),
-    "Luong, context fed": (LuongDecoder, {"feed": "context"}),
-    "Luong, nothing fed": (LuongDecoder, {"feed": "nothing"}),
-    "bottom": (LayerQueryDecoder, {"layers": "bottom"}),
-    "joined": (LayerQueryDecoder, {"layers": "joined"}),
-    "mixed": (LayerQueryDecoder, {"layers": "mixed"}),
-    "hierarchical": (HierarchicalDecoder, {}),
-    "context in the output": (ContextOutputDecoder, {}),
-    "window": (WindowDecoder, {"reach": 1}),
-}
+from utils.variants import DropoutEmbedding
+
+same = torch.testing.assert_close
 
 
-def make(name, layers=2, seed=0):
-    torch.manual_seed(seed)
-    model = build_model(
-        "attention", VOCAB, VOCAB, E, H, layers, bidirectional=True, enc_hiddens=D
-    )
-    decoder, options = KINDS[name]
-    model.decoder = decoder(VOCAB, E, H, layers, enc_hiddens=D, **options)
-    if name == "mixed":
-        torch.nn.init.normal_(model.decoder.shares)
-    return model.eval()
+def luong(decoder, x, states, source, fed):
+    """Update, attend with s_i, join both: the attentional vector."""
+    annotations, _ = source
+    if fed is None:
+        fed = x.new_zeros(decoder.rnn.input_size - len(x))
+    states = gru_by_loops(decoder.rnn, torch.cat((fed, x)), states)
+    context, weights = attend_by_loops(decoder.attention, states[-1], annotations)
+    vector = torch.tanh(decoder.W_c.weight @ torch.cat((context, states[-1])))
+    fed = {"attentional": vector, "context": context, "nothing": fed}[decoder.feed]
+    return vector, weights, states, fed
 
 
-def some_batch():
-    torch.manual_seed(1)
-    lens = torch.tensor([5, 3, 1])
-    return torch.randint(4, VOCAB, (3, 5)), torch.randint(4, VOCAB, (3, 4)), lens
+def context_output(decoder, x, states, source, _):
+    context, weights, states = bahdanau(decoder, x, states[-1], states, source)
+    joined = torch.cat((context, states[-1]))
+    return torch.tanh(decoder.W_c.weight @ joined), weights, states, None
 
 
-def gru_by_hand(rnn, inputs, hidden):
-    """One step of a GRU of several layers: inputs (n,), hidden (L, H) -> (L, H)."""
-    H, new = hidden.shape[1], []
-    for layer, h in enumerate(hidden):
-        W, U, b, c = (
-            getattr(rnn, f"{name}_l{layer}")
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        x, s = W @ inputs + b, U @ h + c
-        r, z = torch.sigmoid(x[:H] + s[:H]), torch.sigmoid(x[H : 2 * H] + s[H : 2 * H])
-        n = torch.tanh(x[2 * H :] + r * s[2 * H :])
-        inputs = (1 - z) * n + z * h
-        new.append(inputs)
-    return torch.stack(new)
+def layer_query(decoder, x, states, source, _):
+    if decoder.layers == "bottom":
+        query = states[0]
+    elif decoder.layers == "joined":
+        query = torch.cat([states[layer] for layer in range(len(states))])
+    else:
+        powers = torch.exp(decoder.shares)
+        query = sum(p / powers.sum() * s for p, s in zip(powers, states, strict=True))
+    _, weights, states = bahdanau(decoder, x, query, states, source)
+    return states[-1], weights, states, None
 
 
-def attend_by_hand(scores, values):
-    """Scores and values of one sentence's real positions -> context, weights."""
-    powers = [torch.exp(e) for e in scores]
-    weights = torch.stack([p / sum(powers) for p in powers])
-    return sum(w * h for w, h in zip(weights, values, strict=True)), weights
-
-
-def additive(attention, query, key):
-    inner = torch.tanh(attention.W_q.weight @ query + attention.W_k.weight @ key)
-    return attention.w_v.weight[0] @ inner
-
-
-def luong_by_loops(decoder, words, outputs, hidden):
-    """Update, attend, attentional vector: one sentence, one word at a time."""
-    fed, rows, all_weights = torch.zeros(decoder.fed_size), [], []
-    for word in words:
-        x = decoder.embedding.weight[word]
-        hidden = gru_by_hand(decoder.rnn, torch.cat((fed, x)), hidden)
-        scores = [hidden[-1] @ decoder.attention.W_k.weight @ h for h in outputs]
-        context, weights = attend_by_hand(scores, outputs)
-        attentional = torch.tanh(decoder.W_c.weight @ torch.cat((context, hidden[-1])))
-        fed = {"attentional": attentional, "context": context, "nothing": fed}[
-            decoder.feed
-        ]
-        rows.append(decoder.dense.weight @ attentional + decoder.dense.bias)
-        all_weights.append(weights)
-    return torch.stack(rows), torch.stack(all_weights)
-
-
-def layers_by_loops(decoder, words, outputs, hidden):
-    """Attend with what `layers` says, then update."""
-    rows, all_weights = [], []
-    for word in words:
-        query = hidden[0]
-        if decoder.layers == "joined":
-            query = torch.cat([hidden[layer] for layer in range(len(hidden))])
-        if decoder.layers == "mixed":
-            powers = torch.exp(decoder.shares)
-            query = sum(
-                p / powers.sum() * h for p, h in zip(powers, hidden, strict=True)
-            )
-        scores = [additive(decoder.attention, query, h) for h in outputs]
-        context, weights = attend_by_hand(scores, outputs)
-        x = torch.cat((context, decoder.embedding.weight[word]))
-        hidden = gru_by_hand(decoder.rnn, x, hidden)
-        rows.append(decoder.dense.weight @ hidden[-1] + decoder.dense.bias)
-        all_weights.append(weights)
-    return torch.stack(rows), torch.stack(all_weights)
-
-
-def hierarchical_by_loops(decoder, words, outputs, hidden):
+def hierarchical(decoder, x, states, source, _):
     """Each layer attends with its own last state, then updates."""
-    rows, all_weights, hidden = [], [], list(hidden)
-    for word in words:
-        below, weights = decoder.embedding.weight[word], []
-        for layer, attention in enumerate(decoder.attention):
-            scores = [additive(attention, hidden[layer], h) for h in outputs]
-            context, weight = attend_by_hand(scores, outputs)
-            inputs = torch.cat((context, below))
-            before = hidden[layer].unsqueeze(0)
-            below = hidden[layer] = gru_by_hand(decoder.rnn[layer], inputs, before)[0]
-            weights.append(weight)
-        rows.append(decoder.dense.weight @ below + decoder.dense.bias)
-        all_weights.append(sum(weights) / len(weights))
-    return torch.stack(rows), torch.stack(all_weights)
-
-
-def context_output_by_loops(decoder, words, outputs, hidden):
-    """Attend, update; the output layer reads both."""
-    rows, all_weights = [], []
-    for word in words:
-        scores = [additive(decoder.attention, hidden[-1], h) for h in outputs]
-        context, weights = attend_by_hand(scores, outputs)
-        x = torch.cat((context, decoder.embedding.weight[word]))
-        hidden = gru_by_hand(decoder.rnn, x, hidden)
-        joined = torch.tanh(decoder.W_c.weight @ torch.cat((context, hidden[-1])))
-        rows.append(decoder.dense.weight @ joined + decoder.dense.bias)
+    annotations, _ = source
+    new, all_weights = [], []
+    for layer, attention in enumerate(decoder.attention):
+        context, weights = attend_by_loops(attention, states[layer], annotations)
+        inputs = torch.cat((context, x))
+        x = gru_by_loops(decoder.rnn[layer], inputs, states[layer : layer + 1])[0]
+        new.append(x)
         all_weights.append(weights)
-    return torch.stack(rows), torch.stack(all_weights)
+    return x, sum(all_weights) / len(new), torch.stack(new), None
 
 
-def window_by_loops(decoder, words, outputs, hidden):
+def window(decoder, x, states, source, place):
     """Attend to the words near the place of the step before, then update."""
-    rows, all_weights, place = [], [], 0.0
-    for word in words:
-        near = [j for j in range(len(outputs)) if abs(j - place) <= decoder.reach]
-        scores = [additive(decoder.attention, hidden[-1], outputs[j]) for j in near]
-        context, found = attend_by_hand(scores, outputs[near])
-        place = sum(j * w.item() for j, w in zip(near, found, strict=True))
-        x = torch.cat((context, decoder.embedding.weight[word]))
-        hidden = gru_by_hand(decoder.rnn, x, hidden)
-        rows.append(decoder.dense.weight @ hidden[-1] + decoder.dense.bias)
-        weights = torch.zeros(len(outputs))
-        weights[near] = found
-        all_weights.append(weights)
-    return torch.stack(rows), torch.stack(all_weights)
+    annotations, _ = source
+    place = 0.0 if place is None else place
+    near = [j for j in range(len(annotations)) if abs(j - place) <= decoder.reach]
+    context, found = attend_by_loops(decoder.attention, states[-1], annotations[near])
+    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
+    weights = found.new_zeros(len(annotations)).index_copy(0, torch.tensor(near), found)
+    return states[-1], weights, states, sum(j * w for j, w in enumerate(weights))
 
 
-SPECIFICATION = {
-    ContextOutputDecoder: context_output_by_loops,
-    WindowDecoder: window_by_loops,
-    LuongDecoder: luong_by_loops,
-    LayerQueryDecoder: layers_by_loops,
-    HierarchicalDecoder: hierarchical_by_loops,
+def translator(decoder, x, states, source, _):
+    """The readout reads s_i, c_i and the word, in this order."""
+    context, weights, states = bahdanau(decoder, x, states[-1], states, source)
+    return torch.cat((states[-1], context, x)), weights, states, None
+
+
+def fixed_translator(decoder, x, states, source, _):
+    """One context, the encoder's last state; the same readout."""
+    context = source[1][-1]
+    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
+    return torch.cat((states[-1], context, x)), None, states, None
+
+
+STEPS = {
+    "luong": luong,
+    "luong, additive": luong,
+    "luong, context fed": luong,
+    "luong, nothing fed": luong,
+    "context output": context_output,
+    "bottom": layer_query,
+    "joined": layer_query,
+    "mixed": layer_query,
+    "hierarchical": hierarchical,
+    "window": window,
+    "window, general": window,
+    "translator": translator,
+    "translator, one size": translator,
+    "fixed translator": fixed_translator,
 }
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("name", KINDS)
-@torch.no_grad()
-def test_a_decoder_equals_the_loops(name, layers):
-    model = make(name, layers)
-    source, target, lens = some_batch()
-    scores, _ = model(source, target, lens)
-    weights = model.decoder.attention_weights
-    outputs, hidden = model.encoder(source, lens)
-    first = model.decoder.bridge(hidden)
-    for b, length in enumerate(lens):
-        expected, expected_weights = SPECIFICATION[type(model.decoder)](
-            model.decoder, target[b], outputs[b, :length], first[:, b]
-        )
-        torch.testing.assert_close(scores[b], expected, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(
-            weights[b, :, :length], expected_weights, atol=1e-5, rtol=1e-4
-        )
-        assert (weights[b, :, length:] == 0).all()
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("name", STEPS)
+def test_a_model_equals_the_loops(name, layers):
+    options = {} if "translator" in name else {"num_layers": layers}
+    assert_as_specified(a_model(name, **options), by_loops(STEPS[name]))
 
 
-def first_row_that_moves(name):
-    """Change the word at step 1: the first row of weights that differs."""
-    model = make(name)
-    source, target, lens = some_batch()
-    model(source, target, lens)
-    before = model.decoder.attention_weights
-    changed = target.clone()
-    changed[0, 1] = (target[0, 1] - 3) % 7 + 4
-    model(source, changed, lens)
-    moved = (model.decoder.attention_weights[0] - before[0]).abs().amax(-1) > 1e-7
-    return moved.nonzero().min().item()
+def test_the_readout_is_a_tanh_layer_and_the_words_own_matrix():
+    decoder, x = a_model("translator").decoder, torch.randn(2, 17).double()
+    hidden = decoder.dense.hidden
+    t = torch.tanh(x @ hidden.weight.T + hidden.bias)
+    expected = t @ decoder.embedding.weight.T + decoder.dense.out.bias
+    same(decoder.dense(x), expected)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_order_of_attending_and_updating(name):
-    assert first_row_that_moves(name) == (1 if "Luong" in name else 2)
+# --- the translator's dropout, and one matrix that reads and writes words ----------
+
+TRANSLATORS = ["translator", "fixed translator"]
 
 
-@pytest.mark.parametrize("feed", ["attentional", "context", "nothing"])
-def test_what_is_fed_decides_whether_attention_reaches_the_next_state(feed):
-    """Without input feeding, the decoder's states never learn of the context."""
-    torch.manual_seed(0)
-    decoder = LuongDecoder(VOCAB, E, H, enc_hiddens=D, feed=feed)
-    outputs, hidden = torch.randn(1, 5, D), torch.randn(1, 1, D)
-    X = torch.tensor([[4, 5, 6]])
-    last = [
-        decoder(X, decoder.init_state((states, hidden), torch.tensor([5])))[1]
-        for states in (outputs, outputs + 1)
-    ]
-    same = torch.equal(last[0].hidden_state, last[1].hidden_state)
-    assert same == (feed == "nothing")
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_step_by_step_equals_all_at_once(name):
-    model = make(name)
-    source, target, lens = some_batch()
-    scores, _ = model(source, target, lens)
-    state = model.decoder.init_state(model.encoder(source, lens), lens)
-    steps = []
-    for t in range(target.shape[1]):
-        step, state = model.decoder(target[:, t : t + 1], state)
-        steps.append(step)
-    torch.testing.assert_close(torch.cat(steps, dim=1), scores)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_padding_changes_nothing(name):
-    model = make(name)
-    source, target, lens = some_batch()
-    scores, _ = model(source, target, lens)
-    noisy = source.clone()
-    noisy[1, 3:], noisy[2, 1:] = 9, 7
-    longer = torch.cat((noisy, torch.full((3, 2), 5)), dim=1)
-    torch.testing.assert_close(model(longer, target, lens)[0], scores)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_keys_are_projected_once_a_sentence(name):
-    model = make(name)
-    attention = model.decoder.attention
-    first = attention[0] if name == "hierarchical" else attention
-    calls = []
-    first.W_k.register_forward_hook(lambda *_: calls.append(1))
-    model(*some_batch())
-    assert len(calls) == 1
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_gradient_reaches_every_parameter(name):
-    model = make(name)
-    model(*some_batch())[0].square().sum().backward()
-    for parameter_name, parameter in model.named_parameters():
-        assert parameter.grad is not None, parameter_name
-        assert parameter.grad.abs().sum() > 0, parameter_name
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_greedy_decoding_and_copies_of_the_class_work(name):
-    model = make(name)
-    source, _, lens = some_batch()
-    ids, weights = greedy_decode(model, source, lens, max_steps=6)
-    assert ids.shape == weights.shape[:2] and weights.shape[2] == source.shape[1]
-
-
-def test_one_layer_makes_bottom_mixed_and_hierarchical_the_decoder_of_the_paper():
-    source, target, lens = some_batch()
-    model = make("bottom", layers=1)
-    expected = Seq2SeqAttentionDecoder(VOCAB, E, H, enc_hiddens=D).eval()
-    expected.load_state_dict(model.decoder.state_dict())
-    scores, _ = model(source, target, lens)
-    mixed = make("mixed", layers=1)
-    mixed.decoder.load_state_dict(
-        {**model.decoder.state_dict(), "shares": torch.zeros(1)}
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_every_place_of_dropout_is_active(name):
+    """Embeddings of both sides, what the encoder hands on, and the readout."""
+    model = a_model(name, dropout=0.5)
+    places = (
+        model.encoder.embedding,
+        model.decoder.embedding,
+        model.decoder.dropout,
+        model.decoder.dense.dropout,
     )
-    for decoder in (expected, mixed.decoder):
-        model.decoder = decoder
-        torch.testing.assert_close(model(source, target, lens)[0], scores)
+    for place in places:
+        place.train()
+        scores = [model(*a_batch())[0] for _ in range(4)]
+        assert not all(torch.equal(scores[0], other) for other in scores)
+        place.eval()
+        assert torch.equal(*(model(*a_batch())[0] for _ in range(2)))
 
 
-def test_a_window_as_wide_as_the_sentence_changes_nothing():
-    source, target, lens = some_batch()
-    model = make("window")
-    plain = Seq2SeqAttentionDecoder(VOCAB, E, H, 2, enc_hiddens=D).eval()
-    plain.load_state_dict(model.decoder.state_dict())
-    narrow, _ = model(source, target, lens)
-    model.decoder.reach = 100
-    wide, _ = model(source, target, lens)
-    model.decoder = plain
-    torch.testing.assert_close(wide, model(source, target, lens)[0])
-    assert (wide - narrow).abs().max() > 1e-3
+def test_dropped_embeddings_keep_their_mean():
+    torch.manual_seed(0)
+    embedding = DropoutEmbedding(4, 100, 0.3)
+    ids = torch.ones(500, dtype=torch.long)
+    vectors = embedding(ids).detach()
+    dropped = vectors == 0
+    assert 0.28 < dropped.float().mean() < 0.32
+    kept = embedding.weight[1].expand_as(vectors)[~dropped] / 0.7
+    same(vectors[~dropped], kept.detach())
+    assert torch.equal(embedding.eval()(ids[:1])[0], embedding.weight[1])
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_fast_route_leaves_the_variants_alone(name):
-    assert not by_hand.knows(make(name, layers=1))
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_the_matrix_is_one_object_and_stays_one(name):
+    model = a_model(name)
+    averaged = AveragedModel(model)
+    for other in (model, deepcopy(model), averaged.module, model.float()):
+        assert other.decoder.dense.out.weight is other.decoder.embedding.weight
+    before = model.decoder.embedding.weight.detach().clone()
+    for change in (0.0, 2.0):  # the mean of two values is 1 more than the first
+        with torch.no_grad():
+            model.decoder.embedding.weight.add_(change)
+        averaged.update_parameters(model)
+    same(averaged.module.decoder.dense.out.weight.float(), before + 1)
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: LuongDecoder(VOCAB, E, H, feed="all"), "attentional.*got 'all'"),
-        (lambda: LayerQueryDecoder(VOCAB, E, H, layers="top"), "Seq2SeqAttention"),
-        (lambda: WindowDecoder(VOCAB, E, H, reach=0), "at least 1, got 0"),
-        (lambda: WindowDecoder(VOCAB, E, H, reach="far"), "at least 1, got 'far'"),
-        (
-            lambda: make("Luong")(*some_batch()[:2], torch.tensor([5, 3])),
-            r"shape \(3,\)",
-        ),
-    ],
-)
-def test_bad_settings_get_a_clear_error(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_both_uses_of_the_matrix_give_it_gradient():
+    model, (source, target, lens) = a_model("translator"), a_batch()
+    model(source, target, lens)[0][..., 3].sum().backward()
+    gradient = model.decoder.embedding.weight.grad
+    assert gradient[3].any() and 3 not in target  # written, not read
+    assert all(gradient[word].any() for word in target.unique())

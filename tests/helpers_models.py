@@ -1,0 +1,186 @@
+"""Small models of the whole catalogue, a batch, and recurrent parts in plain loops.
+
+A loop goes through one sentence, a word at a time: vectors (H,), lists of them.
+"""
+
+import torch
+from torch import nn
+
+from utils.attention import length_mask
+from utils.models import build_model
+from utils.rnnsearch import VARIANTS
+
+SOURCE_WORDS, TARGET_WORDS = 20, 13
+SIZES = {"src_vocab_size": SOURCE_WORDS, "tgt_vocab_size": TARGET_WORDS}
+GRU = {"embed_size": 3, "num_hiddens": 6}
+DEEP = {**GRU, "num_layers": 2, "bidirectional": True, "enc_hiddens": 8}
+# a name to read in a test's output: the kind, and its other values
+CATALOGUE = {
+    "attention": ("attention", DEEP),
+    "attention, the defaults": ("attention", GRU),
+    "dot": ("attention", {**GRU, "score": "dot"}),
+    "scaled dot": ("attention", {**GRU, "score": "scaled dot"}),
+    "general": ("attention", {**DEEP, "score": "general"}),
+    "location": ("attention", {**DEEP, "score": "location", "num_positions": 9}),
+    "multi-head": ("attention", {**DEEP, "score": "multi-head", "num_heads": 2}),
+    "fixed": ("fixed", DEEP),
+    "fixed, the defaults": ("fixed", GRU),
+    "luong": ("luong", DEEP),
+    "luong, additive": ("luong", {**DEEP, "score": "additive"}),
+    "luong, context fed": ("luong", {**DEEP, "feed": "context"}),
+    "luong, nothing fed": ("luong", {**DEEP, "feed": "nothing"}),
+    "context output": ("context output", DEEP),
+    "context output, dot": ("context output", {**GRU, "score": "dot"}),
+    "bottom": ("layer query", {**DEEP, "layers": "bottom"}),
+    "joined": ("layer query", {**DEEP, "layers": "joined"}),
+    "mixed": ("layer query", {**DEEP, "layers": "mixed"}),
+    "hierarchical": ("hierarchical", DEEP),
+    "window": ("window", {**DEEP, "reach": 1}),
+    "window, general": ("window", {**DEEP, "reach": 2.5, "score": "general"}),
+    "translator": ("translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
+    "translator, one size": ("translator", {**GRU, "enc_hiddens": 6, "dropout": 0.0}),
+    "fixed translator": ("fixed translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
+    "transformer": ("transformer", {"num_hiddens": 8, "num_heads": 2, "num_ffn": 5}),
+    **{variant: ("rnnsearch", {**GRU, "variant": variant}) for variant in VARIANTS},
+}
+
+
+def a_model(name, **options):
+    """A model of the CATALOGUE in double precision, its numbers large: none hides."""
+    kind, values = CATALOGUE[name]
+    return loud(build_model(kind, **{**SIZES, **values, **options}))
+
+
+def loud(model):
+    """All parameters drawn anew: equal names and shapes get equal numbers."""
+    for name, parameter in model.named_parameters():
+        generator = torch.Generator().manual_seed(sum(map(ord, name)))
+        nn.init.normal_(parameter, std=0.5, generator=generator)
+    return model.double().eval()
+
+
+def a_batch(seed=1):
+    """Source (3, 5), target (3, 4), lengths; no source id stands twice."""
+    generator = torch.Generator().manual_seed(seed)
+    source = 4 + torch.randperm(15, generator=generator).view(3, 5)
+    target = torch.randint(4, TARGET_WORDS, (3, 4), generator=generator)
+    return source, target, torch.tensor([5, 3, 1])
+
+
+def assert_as_specified(model, by_loops):
+    """Scores, weights and every parameter's gradient are those of the loops.
+
+    by_loops(model, source ids, target ids) -> scores (T, V), weights (T, S) or None,
+    for one sentence without padding.
+    """
+    source, target, lens = a_batch()
+    scores, state = model(source, target, lens)
+    rows = [by_loops(model, source[b, :n], target[b]) for b, n in enumerate(lens)]
+    expected = torch.stack([row for row, _ in rows])
+    torch.testing.assert_close(scores, expected)
+    real = length_mask(lens, source.shape[1])
+    for b, (_, weights) in enumerate(rows):
+        if weights is not None:
+            torch.testing.assert_close(state.attention_weights[b][:, real[b]], weights)
+            assert not state.attention_weights[b][:, ~real[b]].any()
+    parameters, slope = list(model.parameters()), torch.randn_like(expected)
+    torch.testing.assert_close(
+        torch.autograd.grad((scores * slope).sum(), parameters),
+        torch.autograd.grad((expected * slope).sum(), parameters, allow_unused=True),
+    )
+
+
+def gru_cell_by_loops(rnn, place, x, h):
+    """One update of a layer and direction, such as "l0" or "l1_reverse"."""
+    W, U, b, c = (
+        getattr(rnn, f"{name}_{place}")
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    (W_r, W_z, W_n), (U_r, U_z, U_n) = (W @ x + b).chunk(3), (U @ h + c).chunk(3)
+    r, z = torch.sigmoid(W_r + U_r), torch.sigmoid(W_z + U_z)
+    return (1 - z) * torch.tanh(W_n + r * U_n) + z * h
+
+
+def gru_by_loops(rnn, x, hidden):
+    """One step through all layers: x (n,), hidden (L, H) -> hidden (L, H)."""
+    new = []
+    for layer, h in enumerate(hidden):
+        x = gru_cell_by_loops(rnn, f"l{layer}", x, h)
+        new.append(x)
+    return torch.stack(new)
+
+
+def encoder_by_loops(encoder, ids):
+    """Annotations (S, D), each layer's last state (L, D): forward, then backward."""
+    rnn, last = encoder.rnn, []
+    inputs = [encoder.embedding.weight[i] for i in ids]
+    for layer in range(rnn.num_layers):
+        h, forward = inputs[0].new_zeros(rnn.hidden_size), []
+        for x in inputs:
+            h = gru_cell_by_loops(rnn, f"l{layer}", x, h)
+            forward.append(h)
+        inputs_before, inputs = inputs, forward
+        last.append(forward[-1])
+        if rnn.bidirectional:
+            h, backward = torch.zeros_like(h), []
+            for x in reversed(inputs_before):
+                h = gru_cell_by_loops(rnn, f"l{layer}_reverse", x, h)
+                backward.insert(0, h)
+            inputs = [torch.cat(p) for p in zip(forward, backward, strict=True)]
+            last[-1] = torch.cat((forward[-1], backward[0]))
+    return torch.stack(inputs), torch.stack(last)
+
+
+def bridge_by_loops(bridge, last):
+    """The decoder's first state (L, H)."""
+    if bridge.map is None:
+        return last
+    mapped = [bridge.map.weight @ h + bridge.map.bias for h in last]
+    return torch.tanh(torch.stack(mapped))
+
+
+def score_by_loops(attention, query, key):
+    """v^T tanh(W q + U k); where there is no v, Luong et al.'s "general"."""
+    if not hasattr(attention, "w_v"):
+        return query @ (attention.W_k.weight @ key)
+    inner = torch.tanh(attention.W_q.weight @ query + attention.W_k.weight @ key)
+    return attention.w_v.weight[0] @ inner
+
+
+def attend_by_loops(attention, query, annotations):
+    """One query, all of a sentence -> context (D,), weights (S,)."""
+    powers = [torch.exp(score_by_loops(attention, query, h)) for h in annotations]
+    weights = [power / sum(powers) for power in powers]
+    context = sum(w * h for w, h in zip(weights, annotations, strict=True))
+    return context, torch.stack(weights).detach()
+
+
+def by_loops(step):
+    """A specification of a whole model from that of a step.
+
+    step(decoder, x, states (L, H), source, memory) -> what the output layer reads,
+    weights or None, the new states, and what else the next step remembers; source is
+    what `encoder_by_loops` gives, x the word's vector.
+    """
+
+    def sentence(model, source, target):
+        decoder = model.decoder
+        known = encoder_by_loops(model.encoder, source)
+        states = bridge_by_loops(decoder.bridge, known[1])
+        memory, rows, all_weights = None, [], []
+        for word in target:
+            x = decoder.embedding.weight[word]
+            read, weights, states, memory = step(decoder, x, states, known, memory)
+            rows.append(decoder.dense(read))
+            all_weights.append(weights)
+        return torch.stack(rows), None if weights is None else torch.stack(all_weights)
+
+    return sentence
+
+
+def bahdanau(decoder, x, query, states, source):
+    """Attend with the query, then update -> context, weights, states."""
+    annotations, _ = source
+    context, weights = attend_by_loops(decoder.attention, query, annotations)
+    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
+    return context, weights, states
