@@ -115,13 +115,33 @@ def rewrite(path, change):
     save_file(tensors, path, {"format": FORMAT, "header": text})
 
 
+def run(sender, function, *arguments):
+    """What a process of its own is started with: it sends by the sender."""
+    torch.set_num_threads(1)
+    function(sender.send, *arguments)
+
+
+def train_and_save(send, path, num_epochs):
+    """Train from where the file stands; tell of each epoch, and of each save."""
+    trainer, vocabs = setup(dropout=0.2, num_epochs=num_epochs)
+    if path.exists():
+        trainer.resume(path)
+
+    def checkpoint(trainer):
+        send(("trained", len(trainer.history)))
+        save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
+        send(("saved", len(trainer.history)))
+
+    send(("started", len(trainer.history)))
+    trainer.fit(checkpoint, progress=False)
+
+
 def save_twice(send, folder, largest):
     """Save, then train and save again where no file may be `largest` bytes.
 
     Sends the second one's error, then the files in the folder and what the stored one
     says of itself.
     """
-    torch.set_num_threads(1)
     path = folder / "model.safetensors"
     trainer, vocabs = setup(num_epochs=1)
     save_checkpoint(path, trainer.model, *vocabs, notes={"bleu": 1})

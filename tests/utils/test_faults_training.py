@@ -17,7 +17,15 @@ import time
 
 import pytest
 import torch
-from helpers_training import everything, outcome, save_twice, setup, weights
+from helpers_training import (
+    everything,
+    outcome,
+    run,
+    save_twice,
+    setup,
+    train_and_save,
+    weights,
+)
 
 from utils import training
 from utils.checkpoint import load_checkpoint, save_checkpoint
@@ -40,11 +48,6 @@ def start(function, *arguments):
     return process, messages(receiver)
 
 
-def run(sender, function, *arguments):
-    torch.set_num_threads(1)
-    function(sender.send, *arguments)
-
-
 def messages(receiver):
     """All that is sent until the process has ended, however it ended."""
     try:
@@ -57,24 +60,9 @@ def messages(receiver):
 # --- kill -9 ---------------------------------------------------------------------
 
 
-def train_and_save(send, path):
-    """Train from where the file stands; tell of each epoch, and of each save."""
-    trainer, vocabs = setup(dropout=0.2, num_epochs=EPOCHS)
-    if path.exists():
-        trainer.resume(path)
-
-    def checkpoint(trainer):
-        send(("trained", len(trainer.history)))
-        save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-        send(("saved", len(trainer.history)))
-
-    send(("started", len(trainer.history)))
-    trainer.fit(checkpoint, progress=False)
-
-
 def test_a_kill_costs_one_epoch_at_most(tmp_path):
     whole = tmp_path / "unbroken.safetensors"
-    _, told = start(train_and_save, whole)
+    _, told = start(train_and_save, whole, EPOCHS)
     next(told)
     began = time.perf_counter()
     assert [*told][-1] == ("saved", EPOCHS)
@@ -83,7 +71,7 @@ def test_a_kill_costs_one_epoch_at_most(tmp_path):
     path.parent.mkdir()
     rng, stored, kills = random.Random(0), 0, 0
     while kills < TRIES:
-        process, told = start(train_and_save, path)
+        process, told = start(train_and_save, path, EPOCHS)
         assert next(told) == ("started", stored)
         time.sleep(rng.uniform(0, longest))
         process.kill()
@@ -96,7 +84,7 @@ def test_a_kill_costs_one_epoch_at_most(tmp_path):
         if process.exitcode == 0:  # it was done before: begin again
             path.unlink()
             stored = 0
-    _, told = start(train_and_save, path)
+    _, told = start(train_and_save, path, EPOCHS)
     assert [*told][-1] in (("saved", EPOCHS), ("started", EPOCHS))
     again, unbroken = load_checkpoint(path), load_checkpoint(whole)
     assert again.training["losses"] == unbroken.training["losses"]
