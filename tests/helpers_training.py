@@ -6,7 +6,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from utils.checkpoint import FORMAT, load_checkpoint, save_checkpoint
+from utils.checkpoint import FORMAT, save_checkpoint
 from utils.data import Batch, BatchLoader, Pair
 from utils.models import build_model
 from utils.subwords import SampledLoader, SubwordVocab
@@ -134,27 +134,6 @@ def train_and_save(send, path, num_epochs):
 
     send(("started", len(trainer.history)))
     trainer.fit(checkpoint, progress=False)
-
-
-def save_twice(send, folder, largest):
-    """Save, then train and save again where no file may be `largest` bytes.
-
-    Sends the second one's error, then the files in the folder and what the stored one
-    says of itself.
-    """
-    path = folder / "model.safetensors"
-    trainer, vocabs = setup(num_epochs=1)
-    save_checkpoint(path, trainer.model, *vocabs, notes={"bleu": 1})
-    trainer.fit(progress=False)
-    if largest:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    try:
-        save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-    except Exception as error:
-        send((type(error).__name__, str(error)))
-    send(([file.name for file in folder.iterdir()], load_checkpoint(path).notes))
 
 
 def random_batch(seed, B=4, S=6, T=5, V=11):

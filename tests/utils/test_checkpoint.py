@@ -88,13 +88,6 @@ def test_a_stored_translator_translates_the_same(tmp_path):
     assert len({translation.text for translation in after}) > 3
 
 
-def altered(change):
-    """A model that its config doesn't build, and the vocabularies."""
-    trainer, vocabs = setup()
-    change(trainer.model)
-    return trainer.model, vocabs
-
-
 class Own(Seq2SeqAttentionDecoder):
     """A learner's decoder."""
 
@@ -123,9 +116,10 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_model_that_would_come_back_as_another_is_not_saved(tmp_path, what):
     change, words = REFUSED[what]
-    model, vocabs = altered(change)
+    trainer, vocabs = setup()
+    change(trainer.model)
     with pytest.raises(ValueError, match=words) as error:
-        save_checkpoint(tmp_path / "m", model, *vocabs)
+        save_checkpoint(tmp_path / "m", trainer.model, *vocabs)
     assert " at 0x" not in str(error.value)  # no place in memory
     assert list(tmp_path.iterdir()) == []
 
@@ -199,16 +193,12 @@ class Evil:
         return open, (self.path, "w")
 
 
-@pytest.mark.parametrize("write", [torch.save, "pickle", "pickle in tensors"])
-@pytest.mark.parametrize("name", ["model.safetensors", "model.pt"])
-def test_a_pickle_is_not_run(tmp_path, write, name):
-    marker, path = tmp_path / "executed", tmp_path / name
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_pickle_is_not_run(tmp_path, inside):
+    marker, path = tmp_path / "executed", tmp_path / "model.safetensors"
     harm = pickle.dumps(Evil(str(marker)))
-    if write is torch.save:
-        torch.save({"model": Evil(str(marker))}, path)
-    elif write == "pickle":
-        path.write_bytes(harm)
-    else:
+    torch.save(Evil(str(marker)), path)
+    if inside:  # a file of our format
         content = torch.frombuffer(bytearray(harm), dtype=torch.uint8)
         save_file({"model.x": content}, path, {"format": FORMAT, "header": "{}"})
     with pytest.raises(ValueError, match="damaged or not|don't fit together"):
@@ -234,17 +224,11 @@ def tensor(shape, start, end, dtype="F32"):
 LIES = {
     "nothing": b"",
     "header longer than the file": raw(b"{}", size=1000),
-    "header of 2^64 bytes": raw(b"{}", size=2**64 - 1),
     "numbers that aren't there": raw({"a": tensor([2**28], 0, 2**30)}),
-    "more numbers than bytes": raw({"a": tensor([1000], 0, 4)}, bytes(4)),
     "shape beyond 2^64": raw({"a": tensor([2**40, 2**40], 0, 4)}, bytes(4)),
-    "negative shape": raw({"a": tensor([-1], 0, 4)}, bytes(4)),
-    "end before start": raw({"a": tensor([1], 4, 0)}, bytes(4)),
     "two in one place": raw({"a": tensor([1], 0, 4), "b": tensor([1], 0, 4)}, bytes(4)),
-    "a hole": raw({"a": tensor([1], 4, 8)}, bytes(8)),
     "unknown type": raw({"a": tensor([1], 0, 4, "PICKLE")}, bytes(4)),
     "no JSON": raw(b"x" * 100),
-    "no UTF-8": raw(b"\xff" * 100),
     "deep JSON": raw(b"[" * 10**6),
     "metadata that is no text": raw({"__metadata__": {"format": [1]}}),
     "another project's": raw({"../../evil": tensor([1], 0, 4)}, bytes(4)),
@@ -326,15 +310,6 @@ def test_a_description_that_lies(copy, name, little_memory):
         load_checkpoint(copy)
     assert time.process_time() - start < 5
     assert "memory" not in str(error.value)  # it didn't come so far as to ask for it
-
-
-@pytest.mark.parametrize("kind", ["attention", "fixed translator"])
-def test_a_translator_is_no_other_kind(tmp_path, kind):
-    path, (trainer, vocabs) = tmp_path / "m", setup_translator()
-    save_checkpoint(path, trainer.model, *vocabs)
-    rewrite(path, config(kind=kind))
-    with pytest.raises(ValueError, match="don't fit together .*other sizes of"):
-        load_checkpoint(path)
 
 
 def test_any_damage_is_refused_or_harmless(good, copy):
