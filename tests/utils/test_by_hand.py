@@ -57,8 +57,10 @@ def test_loss_and_gradients_are_those_of_the_plain_way(
 ):
     model = build(kind, 0.0, bidirectional, enc_hiddens)
     batch = random_batch(seed, *sizes)
-    if holes:  # padding between words, and perhaps a target without a word
+    if holes:  # padding between words, targets without a word, more padding
         batch.target_out[1:, ::2] = PAD_ID
+        ids = ("source", "target_in", "target_out")
+        batch = batch._replace(**{x: F.pad(getattr(batch, x), (0, 2)) for x in ids})
     if double:
         tolerance = {"atol": 1e-12, "rtol": 1e-9}
         assert_same(model.double(), batch, label_smoothing, **tolerance)
@@ -77,18 +79,6 @@ def test_a_large_vocabulary_is_taken_in_pieces_and_gives_the_same(
     batch = random_batch(0, B=100, S=9, T=12, V=50)
     assert (batch.target_out != PAD_ID).sum() > 512  # more than one piece
     assert_same(model, batch, label_smoothing, atol=1e-6, rtol=1e-4)
-
-
-@pytest.mark.parametrize("kind", COMPUTED)
-def test_padding_adds_nothing(kind):
-    model, batch = build(kind).double(), random_batch(8)
-    wider = batch._replace(
-        source=F.pad(batch.source, (0, 3)),
-        target_in=F.pad(batch.target_in, (0, 2)),
-        target_out=F.pad(batch.target_out, (0, 2)),
-    )
-    one, other = (found(by_hand.loss, model, each, 0.1) for each in (batch, wider))
-    torch.testing.assert_close(other, one, atol=1e-12, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", COMPUTED[2:])
@@ -149,66 +139,15 @@ def attention_arguments():
     return [*before, mask, *after, counts]
 
 
-FUNCTIONS = [
-    (by_hand.GRUSteps, gru_arguments),
-    (by_hand.AttentionSteps, attention_arguments),
-]
-
-
-def right(function, arguments):
-    """Whether the gradient agrees with finite differences."""
-    return torch.autograd.gradcheck(function.apply, arguments(), raise_exception=False)
-
-
-@pytest.mark.parametrize("function, arguments", FUNCTIONS)
-def test_the_backward_pass_is_right_to_finite_differences(
-    function, arguments, monkeypatch
-):
-    assert right(function, arguments)
-    slopes = by_hand.gru_slopes
-    for wrong in range(5):  # the check can fail: any one of the factors, scaled
-        monkeypatch.setattr(
-            by_hand,
-            "gru_slopes",
-            lambda *a, w=wrong: [
-                1.1 * x if i == w else x for i, x in enumerate(slopes(*a))
-            ],
-        )
-        assert not right(function, arguments)
-
-
-def test_a_gradient_that_forgets_the_contexts_is_caught(monkeypatch):
-    backward = by_hand.attention_steps_backward
-
-    def without(d_states, d_contexts, *saved):
-        return backward(d_states, torch.zeros_like(d_contexts), *saved)
-
-    monkeypatch.setattr(by_hand, "attention_steps_backward", without)
-    assert not right(by_hand.AttentionSteps, attention_arguments)
-
-
-@pytest.mark.parametrize("function, arguments", FUNCTIONS)
-def test_no_argument_is_changed(function, arguments):
-    tensors = [a for a in arguments() if torch.is_tensor(a)]
-    given = arguments()
-    out = function.apply(*given)
-    (out if torch.is_tensor(out) else out[0]).sum().backward()
-    assert all(map(torch.equal, given, tensors))
-
-
-def test_padding_gets_no_gradient_and_a_sentence_that_has_ended_changes_no_other():
-    arguments = attention_arguments()
-    together = by_hand.AttentionSteps.apply(*arguments)
-    gates, s, keys, values, mask, *rest, counts = arguments
-    (together[0].pow(2).sum() + together[1].pow(2).sum()).backward()
-    padding = torch.isinf(mask)
-    assert (keys.grad[padding] == 0).all() and (values.grad[padding] == 0).all()
-    assert (values.grad[~padding] != 0).all()
-    rows = [0, 3, 6, 8]  # of the first sentence, which writes at each step
-    first = (x[:1] for x in (s, keys, values, mask))
-    alone = by_hand.AttentionSteps.apply(gates[rows], *first, *rest, [1] * 4)
-    for whole, part in zip(together, alone, strict=True):
-        torch.testing.assert_close(whole[rows], part)
+@pytest.mark.parametrize(
+    "function, arguments",
+    [
+        (by_hand.GRUSteps, gru_arguments),
+        (by_hand.AttentionSteps, attention_arguments),
+    ],
+)
+def test_the_backward_pass_is_right_to_finite_differences(function, arguments):
+    assert torch.autograd.gradcheck(function.apply, arguments())
 
 
 # --- what it doesn't compute is refused ------------------------------------------

@@ -6,11 +6,11 @@ import threading
 import pytest
 import torch
 from helpers_training import (
-    Interrupting,
     outcome,
     random_batch,
     setup,
     setup_translator,
+    stop_before,
     toy,
     weights,
 )
@@ -27,7 +27,6 @@ from utils.training import (
     batch_loss,
     evaluate_loss,
     masked_cross_entropy,
-    running_mean,
     train_step,
 )
 
@@ -200,18 +199,17 @@ def test_the_learning_rate_rises_then_falls(monkeypatch):
     assert max(rates) == rates[7] == pytest.approx(8e-3)  # where the lines cross
 
 
-def test_the_checkpoint_function_is_called_after_each_epoch():
+def test_the_checkpoint_function_is_called_after_each_epoch_and_may_end_it():
     trainer, steps = setup()[0], []
-    trainer.fit(lambda t: steps.append((t.step, len(t.history))), progress=False)
-    assert steps == [(4, 1), (8, 2), (12, 3)]
 
+    def checkpoint(trainer):
+        steps.append((trainer.step, len(trainer.history)))
+        return len(steps) == 2
 
-def test_true_from_the_checkpoint_function_ends_the_training():
-    trainer, _ = setup()
-    trainer.fit(lambda t: len(t.history) == 2, progress=False)
-    assert len(trainer.history) == 2 and trainer.step == 8
-    trainer.fit(progress=False)  # the next call goes on
-    assert len(trainer.history) == 3
+    trainer.fit(checkpoint, progress=False)
+    assert steps == [(4, 1), (8, 2)]
+    trainer.fit(checkpoint, progress=False)  # the next call goes on
+    assert steps[2:] == [(12, 3)]
 
 
 def test_the_loss_function_is_the_one_trained_but_not_the_one_validated():
@@ -255,14 +253,6 @@ def test_averaging_is_the_running_mean_by_a_plain_loop():
     assert weights(trainer.averaged) != weights(trainer.model)
 
 
-def test_the_first_values_are_let_go_faster():
-    mean, value = torch.tensor(0.0), torch.tensor(1.0)
-    early = running_mean(0.999, mean, value, torch.tensor(1))
-    assert early.item() == pytest.approx(1 - 2 / 11)
-    late = running_mean(0.999, mean, value, torch.tensor(100_000))
-    assert late.item() == pytest.approx(0.001, rel=1e-3)
-
-
 def test_the_averaged_model_is_the_one_validated():
     trainer = setup(averaging=0.9)[0].fit(progress=False)
     averaged, last = (
@@ -277,24 +267,13 @@ def test_the_averaged_model_is_the_one_validated():
 # --- interrupted, and resumed from a file -----------------------------------------
 
 
-@pytest.mark.parametrize("at", [0, 2, 4, 9])
-def test_interrupted_training_goes_on_to_the_same_numbers(at):
-    unbroken = setup(dropout=0.2)[0].fit(progress=False)
-    broken, _ = setup(dropout=0.2)
-    broken.loader = Interrupting(broken.loader, at)
-    with pytest.raises(KeyboardInterrupt):
-        broken.fit(progress=False)
-    assert broken.step == len(broken.losses) == at
-    assert math.isfinite(evaluate_loss(broken.model, broken.valid_loader))
-    assert outcome(broken.fit(progress=False)) == outcome(unbroken)
-
-
 @pytest.mark.parametrize(
     "make",
     [
         lambda: setup(dropout=0.2),
         lambda: setup(dropout=0.2, averaging=0.9),
         setup_translator,
+        stop_before,
         lambda: setup_translator("fixed translator"),
     ],
 )
@@ -302,7 +281,7 @@ def test_resumed_from_a_file_it_reaches_the_same_numbers(make, tmp_path):
     """With dropout; the translators' words are cut anew in each epoch."""
     unbroken = make()[0].fit(progress=False)
     (broken, vocabs), path = make(), tmp_path / "half.safetensors"
-    broken.loader = Interrupting(broken.loader, 6)  # in the second epoch
+    stop_before(broken, 6)  # in the second epoch
     with pytest.raises(KeyboardInterrupt):
         broken.fit(progress=False)
     save_checkpoint(path, broken.model, *vocabs, trainer=broken)
