@@ -86,15 +86,14 @@ def everything(trainer):
 
 
 def stop_before(trainer, step):
-    """Interrupt this trainer once, in the middle of that update."""
+    """Interrupt this trainer once, when it begins that update."""
     loss_function = trainer.loss_function
 
     def interrupting(model, batch):
-        loss = loss_function(model, batch)
         if trainer.step == step:
             trainer.loss_function = loss_function
             raise KeyboardInterrupt
-        return loss
+        return loss_function(model, batch)
 
     trainer.loss_function = interrupting
 

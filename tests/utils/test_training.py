@@ -273,7 +273,6 @@ def test_the_averaged_model_is_the_one_validated():
         lambda: setup(dropout=0.2),
         lambda: setup(dropout=0.2, averaging=0.9),
         setup_translator,
-        stop_before,
         lambda: setup_translator("fixed translator"),
     ],
 )
