@@ -118,7 +118,7 @@ def resumable(saved, model, plan):
 def require_training(training):
     """ValueError, in words, unless it is what a trainer describes itself by."""
     if training is None:
-        raise ValueError("it holds a model but no state of training")
+        raise ValueError("it holds a model but no state of training to resume")
     try:
         epochs, plan = len(training["history"]), training["plan"]
         in_epoch = training["step"] - epochs * plan["batches"]
