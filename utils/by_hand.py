@@ -33,7 +33,7 @@ from utils.seq2seq import (
     check_target,
 )
 from utils.text import PAD_ID
-from utils.training import batch_loss
+from utils.training import batch_loss, require_smoothing
 from utils.variants import (
     DropoutEmbedding,
     FixedTranslatorDecoder,
@@ -261,28 +261,27 @@ def compare(model, batch, label_smoothing=0.0):
 
     Compared without dropout, which draws other numbers here.
     """
-    training, rng_state = model.training, torch.get_rng_state()
-    model.eval()
-    parameters = dict(model.named_parameters())
+    modes = {part: part.training for part in model.modules()}
+    rng_state = torch.get_rng_state()
+    learnt = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    names = ["the loss", *(f"the gradient of {name}" for name in learnt)]
     found = []
-    for function in (own_loss, batch_loss):
-        value = function(model, batch, label_smoothing)
-        grads = torch.autograd.grad(value, parameters.values(), allow_unused=True)
-        grads = dict(zip(parameters, grads, strict=True))
-        found.append({"loss": value.detach(), **grads})
-    model.train(training)
-    torch.set_rng_state(rng_state)
-    for name, ours in found[0].items():
-        theirs = found[1][name]
-        if ours is None or theirs is None:
-            same = ours is theirs
-        else:
-            largest = max(theirs.abs().max().item(), 1e-6)
-            same = (ours - theirs).abs().max().item() <= 1e-3 * largest
-        if not same:
-            what = "the loss" if name == "loss" else f"the gradient of {name}"
+    try:
+        model.eval()
+        for function in (own_loss, batch_loss):
+            value = function(model, batch, label_smoothing)
+            parameters = list(learnt.values())
+            grads = torch.autograd.grad(value, parameters, materialize_grads=True)
+            found.append([value.detach(), *grads])
+    finally:
+        for part, training in modes.items():
+            part.training = training
+        torch.set_rng_state(rng_state)
+    for name, ours, theirs in zip(names, *found, strict=True):
+        tolerance = 1e-3 * max(theirs.abs().max().item(), 1e-6)
+        if not torch.allclose(ours, theirs, 0, tolerance, equal_nan=True):
             raise RuntimeError(
-                f"{what} by hand differs from that of the model's own forward: this "
+                f"{name} by hand differs from that of the model's own forward: this "
                 "model isn't the one that by_hand computes. Train it with "
                 "utils.training.batch_loss"
             )
@@ -296,8 +295,8 @@ def loss(model, batch, label_smoothing=0.0):
     word, a bad id or length; RuntimeError if a model's first batch shows another loss
     or gradient than the model's own way.
     """
+    require_known(model)
     if model not in _compared:
-        require_known(model)
         compare(model, batch, label_smoothing)
         _compared.add(model)
     return own_loss(model, batch, label_smoothing)
@@ -306,6 +305,7 @@ def loss(model, batch, label_smoothing=0.0):
 def own_loss(model, batch, label_smoothing=0.0):
     """`loss` without the comparison."""
     encoder, decoder = model.encoder, model.decoder
+    require_smoothing(label_smoothing)
     check_source(batch.source, batch.source_lens, encoder.embedding.num_embeddings)
     check_target(batch.target_in, decoder.embedding.num_embeddings)
     real = batch.target_out != PAD_ID  # (B, T)
@@ -343,7 +343,7 @@ def own_loss(model, batch, label_smoothing=0.0):
 
 
 def decoder_outputs(model, batch, has_word):
-    """What `dense` reads, (P, ...), by teacher forcing, for a model that `knows`.
+    """What `dense` reads, (P, ...), by teacher forcing, for a model that is known.
 
     has_word (T, B): which targets have a word t; the longest target comes first.
     """

@@ -44,6 +44,11 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
     """
     path = Path(path)
     require_saveable(model, (src_vocab, tgt_vocab))
+    if trainer is not None and trainer.model is not model:
+        raise ValueError(
+            "with trainer=, the model to save is trainer.model; the trainer trains "
+            "another one than this"
+        )
     tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
     training = None
     if trainer is not None:
@@ -81,24 +86,101 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
                 os.unlink(partial)
 
 
-def optimizer_state(saved, model):
+def resumable(saved, model, plan):
+    """What Trainer.resume copies, from a Checkpoint; nothing is changed here.
+
+    -> plain values, Adam's numbers, the running mean's parameters (none without
+    averaging) and count, the random state. ValueError, in words, unless the file holds
+    a training of this model by this plan, and all its numbers fit.
+    """
+    training, tensors = saved.training, dict(saved.tensors)
+    require_training(training)
+    own = getattr(model, "config", saved.model.config)
+    require_equal(saved.model.config | training["plan"], own | plan)
+    require_parameters(model, dict(saved.model.named_parameters()), "it")
+    state = optimizer_state(tensors, model, training["step"])
+    mean, updates = {}, None
+    if plan["averaging"]:
+        for name, parameter in model.named_parameters():
+            mean[name] = take(tensors, f"mean.{name}", parameter)
+        count = torch.tensor(training["step"])
+        updates = take(tensors, "mean_updates", count, count, count)
+    rng_state = take(tensors, "rng_state", torch.get_rng_state())
+    try:
+        torch.Generator().set_state(rng_state)
+    except RuntimeError as error:
+        raise ValueError(f"its rng_state is none ({error})") from error
+    if tensors:
+        raise ValueError(f"it holds {', '.join(sorted(tensors))}, unknown here")
+    return training, state, mean, updates, rng_state
+
+
+def require_training(training):
+    """ValueError, in words, unless it is what a trainer describes itself by."""
+    if training is None:
+        raise ValueError("it holds a model but no state of training to resume")
+    try:
+        epochs, plan = len(training["history"]), training["plan"]
+        in_epoch = training["step"] - epochs * plan["batches"]
+        numbers = [*training["losses"], *training["epoch"].values()]
+        for entry in training["history"]:
+            numbers += [entry[key] for key in ("train_loss", "seconds", "tokens")]
+        whole = (
+            training.keys() == {"plan", "step", "losses", "history", "epoch"}
+            and len(training["losses"]) == training["step"]
+            and epochs <= plan["num_epochs"]
+            and 0 <= in_epoch <= plan["batches"]
+            and training["epoch"].keys() == {"seconds", "tokens"}
+            and all("valid_loss" in entry for entry in training["history"])
+            and all(isinstance(number, (int, float)) for number in numbers)
+        )
+    except (AttributeError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise ValueError("its state of training doesn't fit together")
+
+
+def require_equal(then, now):
+    """ValueError that names the differences between two trainings, if there are any."""
+    differences = [
+        "the data or their order differ"
+        if name == "data"
+        else f"{name} was {then.get(name)} and is {now.get(name)}"
+        for name in {**then, **now}
+        if then.get(name) != now.get(name)
+    ]
+    if differences:
+        raise ValueError(
+            f"it was another training: {'; '.join(differences)}. Make them equal"
+        )
+
+
+def take(tensors, name, like, low=-torch.inf, high=torch.inf):
+    """Remove a tensor and return it; ValueError, in words, unless it can be taken over.
+
+    It must have the shape and type of `like`, and numbers from low to high.
+    """
+    found = tensors.pop(name, None)
+    expected = f"{like.dtype} of shape {tuple(like.shape)}"
+    held = "none" if found is None else f"{found.dtype} of shape {tuple(found.shape)}"
+    if held != expected:
+        raise ValueError(f"its {name} should be {expected}, and there is {held}")
+    if not (found.isfinite() & (found >= low) & (found <= high)).all():
+        raise ValueError(f"its {name} holds a number that can't be")
+    return found
+
+
+def optimizer_state(tensors, model, steps):
     """Adam's numbers for each parameter, by its place; ValueError if they don't fit."""
     state = {}
-    for i, (name, parameter) in enumerate(model.named_parameters()):
-        shapes = {"step": (), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
-        entry = {key: saved.pop(f"optimizer.{i}.{key}", None) for key in shapes}
-        if all(value is None for value in entry.values()):
-            continue  # a parameter that has had no gradient
-        for key, shape in shapes.items():
-            if entry[key] is None or entry[key].shape != shape:
-                found = None if entry[key] is None else tuple(entry[key].shape)
-                raise ValueError(
-                    f"the optimizer's {key} of {name} should have the shape "
-                    f"{tuple(shape)}, and has {found}"
-                )
-            if entry[key].dtype != torch.float32 or not entry[key].isfinite().all():
-                raise ValueError(f"the optimizer's {key} of {name} isn't of numbers")
-        state[i] = {key: value.clone() for key, value in entry.items()}
+    for i, parameter in enumerate(model.parameters()):
+        of = f"optimizer.{i}."
+        if any(name.startswith(of) for name in tensors):  # it has had a gradient
+            state[i] = {
+                "step": take(tensors, of + "step", torch.tensor(0.0), 1, steps),
+                "exp_avg": take(tensors, of + "exp_avg", parameter),
+                "exp_avg_sq": take(tensors, of + "exp_avg_sq", parameter, 0),
+            }
     return state
 
 
@@ -175,9 +257,9 @@ def require_saveable(model, vocabs=None):
     for name in [*built, *found]:
         if built.get(name) != found.get(name):
             raise ValueError(
-                f"this model can't be saved: its {name} is {found.get(name)}, and what "
-                f"its config builds has {built.get(name)}. Make it a kind of its own, "
-                "an entry in utils.models.KINDS"
+                f"this model can't be saved: its {name} is {in_words(found.get(name))},"
+                f" and what its config builds has {in_words(built.get(name))}. Make it "
+                "a kind of its own, an entry in utils.models.KINDS"
             )
 
 
@@ -194,6 +276,13 @@ def describe(model):
             if plain and not hidden and not isinstance(value, torch.Tensor):
                 found[f"{where}.{name}"] = value
     return found
+
+
+def in_words(value):
+    """A value of `describe` for a message: a function by its name, not its address."""
+    if callable(value):
+        return f"a function, {getattr(value, '__qualname__', type(value).__name__)}"
+    return value
 
 
 def require_vocabs(config, vocabs):
@@ -248,11 +337,8 @@ def load_checkpoint(path):
         header = json.loads(metadata["header"])
         vocabs = [unpack_vocab(header[name]) for name in ("src_vocab", "tgt_vocab")]
         config = header["config"]
-        saved = {
-            name.removeprefix("model."): value
-            for name, value in tensors.items()
-            if name.startswith("model.")
-        }
+        names = [name for name in tensors if name.startswith("model.")]
+        saved = {name.removeprefix("model."): tensors.pop(name) for name in names}
         check_config(config, saved, vocabs)
         model = build_model(**config)
         load_parameters(model, saved)
@@ -261,10 +347,4 @@ def load_checkpoint(path):
         raise ValueError(
             f"{path} has the right format but its contents don't fit together ({error})"
         ) from error
-    return Checkpoint(
-        model.eval(),
-        *vocabs,
-        training,
-        {k: v for k, v in tensors.items() if not k.startswith("model.")},
-        notes,
-    )
+    return Checkpoint(model.eval(), *vocabs, training, tensors, notes)

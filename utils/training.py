@@ -20,9 +20,8 @@ from tqdm.auto import tqdm
 from utils.checkpoint import (
     load_checkpoint,
     load_parameters,
-    optimizer_state,
-    require_parameters,
     require_saveable,
+    resumable,
 )
 from utils.text import PAD_ID
 
@@ -39,10 +38,7 @@ def masked_cross_entropy(scores, targets, label_smoothing=0.0):
             "scores must be (batch, positions, words) and targets (batch, positions), "
             f"got {tuple(scores.shape)} and {tuple(targets.shape)}"
         )
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(
-            f"label_smoothing must be at least 0 and below 1, got {label_smoothing}"
-        )
+    require_smoothing(label_smoothing)
     if not (targets != PAD_ID).any():
         raise ValueError("every target is padding: there is no word to learn from")
     return F.cross_entropy(
@@ -51,6 +47,14 @@ def masked_cross_entropy(scores, targets, label_smoothing=0.0):
         ignore_index=PAD_ID,
         label_smoothing=label_smoothing,
     )
+
+
+def require_smoothing(label_smoothing):
+    """ValueError, in words, unless it can be a share of each target."""
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(
+            f"label_smoothing must be at least 0 and below 1, got {label_smoothing}"
+        )
 
 
 def batch_loss(model, batch, label_smoothing=0.0):
@@ -254,60 +258,31 @@ class Trainer:
         Raises ValueError, with this trainer as it was, if the file holds another
         training: other settings, data, parameters, or numbers that don't fit them.
         """
-        saved = load_checkpoint(path)
-        if saved.training is None:
-            raise ValueError(f"{path} holds a model but no state of training to resume")
-        training = check_training(saved.training, path)
-        then, now = training["plan"], self._plan()
-        if then != now:
-            differences = [
-                f"{name} was {then.get(name)} and is {now.get(name)}"
-                for name in {**then, **now}
-                if then.get(name) != now.get(name)
-            ]
-            raise ValueError(
-                f"{path} was another training: {'; '.join(differences)}. Make them "
-                "equal to resume"
-            )
+        with torch.random.fork_rng(devices=[]):  # building a model draws numbers
+            saved = load_checkpoint(path)
         try:
-            state, mean, updates, rng_state = self._checked(saved)
-        except (ValueError, RuntimeError, TypeError) as error:
+            training, state, mean, updates, rng_state = resumable(
+                saved, self.model, self._plan()
+            )
+        except ValueError as error:
             raise ValueError(f"{path} can't be resumed: {error}") from error
-        load_parameters(self.model, dict(saved.model.named_parameters()))
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
-        if self._mean:
-            load_parameters(self._mean.module, mean)
-            self._mean.n_averaged.copy_(updates)
-        torch.set_rng_state(rng_state)
-        self.step, self.losses = training["step"], training["losses"]
-        self.history, self._epoch = training["history"], training["epoch"]
+        with interrupt_held():  # all of it is taken over, or nothing
+            load_parameters(self.model, dict(saved.model.named_parameters()))
+            adam = self.optimizer.state_dict()
+            self.optimizer.load_state_dict({**adam, "state": state})
+            if self._mean:
+                load_parameters(self._mean.module, mean)
+                self._mean.n_averaged.copy_(updates)
+            torch.set_rng_state(rng_state)
+            self.step, self.losses = training["step"], training["losses"]
+            self.history, self._epoch = training["history"], training["epoch"]
         return self
-
-    def _checked(self, saved):
-        """The tensors that `resume` copies; raises before anything is changed."""
-        tensors = dict(saved.tensors)
-        require_parameters(self.model, dict(saved.model.named_parameters()), "it")
-        state = optimizer_state(tensors, self.model)
-        rng_state = tensors.pop("rng_state", None)
-        if rng_state is None:
-            raise ValueError("it holds no state of the random numbers")
-        torch.Generator().set_state(rng_state)
-        mean, updates = {}, None
-        if self._mean:
-            mean = {k[5:]: tensors.pop(k) for k in [*tensors] if k.startswith("mean.")}
-            require_parameters(self.model, mean, "the running mean")
-            updates = tensors.pop("mean_updates", None)
-            if updates is None or updates.shape != self._mean.n_averaged.shape:
-                raise ValueError("it doesn't say how many updates its running mean has")
-        if tensors:
-            raise ValueError(f"it holds {', '.join(sorted(tensors))}, unknown here")
-        return state, mean, updates, rng_state
 
     def _plan(self):
         return {
             "num_epochs": self.num_epochs,
             "batches": len(self.loader),
-            "data": fingerprint(self.loader),
+            **fingerprint(self.loader),
             "lr": self.lr,
             "clip": self.clip,
             "warmup": self.warmup,
@@ -334,32 +309,15 @@ class Trainer:
         }
 
 
-def check_training(training, path):
-    """Return training; ValueError unless it is what a trainer describes itself by."""
-    try:
-        whole = (
-            training.keys() == {"plan", "step", "losses", "history", "epoch"}
-            and len(training["losses"]) == training["step"]
-            and len(training["history"]) <= training["plan"]["num_epochs"]
-            and training["epoch"].keys() == {"seconds", "tokens"}
-        )
-    except (AttributeError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise ValueError(f"the state of training in {path} doesn't fit together")
-    return training
-
-
 def fingerprint(loader):
-    """A checksum of the ids that a loader gives out and of their order.
+    """What decides the batches of a BatchLoader; the data as a checksum of their ids.
 
-    None for other batches than a BatchLoader's.
+    Each None for a loader that doesn't have it.
     """
-    names = ("ids", "batch_size", "seed", "bucketed", "shuffle")
-    values = [getattr(loader, name, None) for name in names]
-    if values[0] is None:
-        return None
-    return hashlib.sha256(repr(values).encode()).hexdigest()
+    names = ("batch_size", "seed", "bucketed", "shuffle", "alpha")
+    ids = getattr(loader, "ids", None)
+    checksum = None if ids is None else hashlib.sha256(repr(ids).encode()).hexdigest()
+    return {name: getattr(loader, name, None) for name in names} | {"data": checksum}
 
 
 def require_settings(num_epochs, lr, clip, warmup, averaging):

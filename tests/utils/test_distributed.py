@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,16 +16,16 @@ import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch.nn.parallel import DistributedDataParallel
 
-from utils import by_hand
 from utils.checkpoint import load_checkpoint
 from utils.corpora import load_village
 from utils.data import Batch
 from utils.decoding import translate_tokens
 from utils.models import build_model
 from utils.train import ShareOfLoss, join_processes
+from utils.training import batch_loss
 
 ROOT = Path(__file__).resolve().parents[2]
-SMOOTHING = 0.1
+LOSS = partial(batch_loss, label_smoothing=0.1)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -57,7 +58,7 @@ def work(folder):
     rank, world, device = join_processes()
     assert (world, device) == (2, "cpu")
     model, batches = model_and_batches()
-    together = DistributedDataParallel(ShareOfLoss(model, SMOOTHING, rank, world))
+    together = DistributedDataParallel(ShareOfLoss(model, LOSS, rank, world))
     found = [gradients(model, together(batch)) for batch in batches]
     found = {
         f"{number} {name}": gradient
@@ -87,7 +88,7 @@ def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
     ranks = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1)]
     model, batches = model_and_batches()
     for number, batch in enumerate(batches):
-        expected = gradients(model, by_hand.loss(model, batch, SMOOTHING))
+        expected = gradients(model, LOSS(model, batch))
         for name, gradient in expected.items():
             for found in ranks:
                 torch.testing.assert_close(
@@ -98,11 +99,11 @@ def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
 def test_a_mean_of_the_processes_means_would_be_another_gradient():
     """So the test above can tell: its halves have different numbers of words."""
     model, (batch, *_) = model_and_batches()
-    whole = gradients(model, by_hand.loss(model, batch))
+    whole = gradients(model, batch_loss(model, batch))
     parts = []
     for rank in (0, 1):
         own = Batch(*(column[rank::2] for column in batch))
-        parts.append(gradients(model, by_hand.loss(model, own)))
+        parts.append(gradients(model, batch_loss(model, own)))
     off = max(
         ((a + b) / 2 - whole[name]).norm() / whole[name].norm()
         for name, (a, b) in zip(

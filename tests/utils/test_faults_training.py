@@ -3,220 +3,151 @@
 LEARNING_TO_ALIGN_FAULTS=10000 tries ten times as many moments.
 """
 
-import math
 import multiprocessing
 import os
 import random
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
 import torch
-from jupyter_client.manager import start_new_kernel
-from test_training import same, setup, weights
+from helpers_training import (
+    everything,
+    outcome,
+    run,
+    setup,
+    train_and_save,
+    weights,
+)
 
+from utils import training
 from utils.checkpoint import load_checkpoint, save_checkpoint
-from utils.training import evaluate_loss
 
 TRIES = 100 if "LEARNING_TO_ALIGN_FAULTS" in os.environ else 10
 EPOCHS = 2 * TRIES
 POSIX = os.name == "posix"
-PRELOAD = ["pytest", "hypothesis", "jupyter_client", "utils.training", "torch._dynamo"]
 EVERY = 1 if TRIES > 10 else 5  # how many of the lines of training are tried
 
 
-@pytest.fixture(scope="module")
-def processes():
-    """Starts processes that needn't import PyTorch again, where the system can."""
+def start(function, *arguments):
+    """A process that runs function(send, *arguments), and its messages, to be read."""
     context = multiprocessing.get_context("forkserver" if POSIX else "spawn")
-    if POSIX:
-        context.set_forkserver_preload(PRELOAD)
-    return context
-
-
-def start(processes, function, *arguments):
-    """A process that runs function(sender, *arguments), and the sender's receiver."""
-    receiver, sender = processes.Pipe(duplex=False)
-    process = processes.Process(target=function, args=(sender, *arguments))
+    if POSIX:  # such processes needn't import PyTorch again
+        context.set_forkserver_preload(["pytest", "helpers_training", "torch._dynamo"])
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=run, args=(sender, function, *arguments))
     process.start()
     sender.close()
-    return process, receiver
+    return process, messages(receiver)
 
 
-def everything(receiver):
-    """All that was sent until the process ended, however it ended."""
-    messages = []
+def messages(receiver):
+    """All that is sent until the process has ended, however it ended."""
     try:
         while True:
-            messages.append(receiver.recv())
+            yield receiver.recv()
     except EOFError:
-        return messages
+        return
 
 
 # --- kill -9 ---------------------------------------------------------------------
 
 
-def train_and_save(sender, path):
-    """Train from where the file stands; tell of each epoch, and of each save."""
-    torch.set_num_threads(1)
-    trainer, vocabs = setup(dropout=0.2, num_epochs=EPOCHS)
-    if path.exists():
-        trainer.resume(path)
-
-    def checkpoint(trainer):
-        sender.send(("trained", len(trainer.history)))
-        save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-        sender.send(("saved", len(trainer.history)))
-
-    sender.send(("started", len(trainer.history)))
-    trainer.fit(checkpoint, progress=False)
-
-
-def test_a_kill_costs_one_epoch_at_most(processes, tmp_path):
+def test_a_kill_costs_one_epoch_at_most(tmp_path):
     whole = tmp_path / "unbroken.safetensors"
-    process, receiver = start(processes, train_and_save, whole)
-    receiver.recv()
+    _, told = start(train_and_save, whole, EPOCHS)
+    next(told)
     began = time.perf_counter()
-    assert everything(receiver)[-1] == ("saved", EPOCHS)
+    assert [*told][-1] == ("saved", EPOCHS)
     longest = (time.perf_counter() - began) / TRIES
     path = tmp_path / "folder" / "model.safetensors"
     path.parent.mkdir()
-    rng, stored, kills, lost = random.Random(0), 0, 0, 0
+    rng, stored, kills = random.Random(0), 0, 0
     while kills < TRIES:
-        process, receiver = start(processes, train_and_save, path)
-        assert receiver.recv() == ("started", stored)
+        process, told = start(train_and_save, path, EPOCHS)
+        assert next(told) == ("started", stored)
         time.sleep(rng.uniform(0, longest))
         process.kill()
         process.join()
-        told = {"trained": stored, "saved": stored, **dict(everything(receiver))}
+        told = {"trained": stored, "saved": stored, **dict(told)}
         if path.exists():  # it is whole
             stored = len(load_checkpoint(path).training["history"])
         assert told["saved"] <= stored <= told["trained"] <= stored + 1
         kills += process.exitcode != 0
-        lost += told["trained"] - stored
         if process.exitcode == 0:  # it was done before: begin again
             path.unlink()
             stored = 0
-    halves = sum(1 for _ in path.parent.iterdir()) - path.exists()
-    print(f"{kills} kills, {halves} while saving, {lost} lost an epoch")
-    process, receiver = start(processes, train_and_save, path)
-    assert everything(receiver)[-1] in (("saved", EPOCHS), ("started", EPOCHS))
+    _, told = start(train_and_save, path, EPOCHS)
+    assert [*told][-1] in (("saved", EPOCHS), ("started", EPOCHS))
     again, unbroken = load_checkpoint(path), load_checkpoint(whole)
     assert again.training["losses"] == unbroken.training["losses"]
-    assert same(weights(again.model), weights(unbroken.model))
+    assert weights(again.model) == weights(unbroken.model)
 
 
 # --- no space left ---------------------------------------------------------------
 
 
-def save_twice(sender, folder, largest):
-    """Save, then train and save again where no file may be `largest` bytes."""
-    torch.set_num_threads(1)
-    path = folder / "model.safetensors"
-    trainer, vocabs = setup(num_epochs=1)
-    save_checkpoint(path, trainer.model, *vocabs, notes={"bleu": 1})
-    trainer.fit(progress=False)
-    if largest:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    try:
-        save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-    except Exception as error:
-        sender.send((type(error).__name__, str(error)))
-    files = [file.name for file in folder.iterdir()]
-    sender.send((files, load_checkpoint(path).notes))
-
-
-def check_told(error, folder, real_size):
-    """The message names the path, and about the bytes that the file would take."""
-    kind, message = error
-    assert kind == "OSError" and str(folder / "model.safetensors") in message
-    numbers = [int(n.replace(",", "")) for n in re.findall(r"[\d,]*\d", message)]
-    assert any(0.9 * real_size < n < 1.1 * real_size for n in numbers), message
-
-
-@pytest.fixture(scope="module")
-def real_size(tmp_path_factory):
-    """Bytes of the second file that `save_twice` writes."""
-    path = tmp_path_factory.mktemp("size") / "model.safetensors"
-    trainer, vocabs = setup(num_epochs=1)
+def test_a_file_that_may_not_grow(tmp_path):
+    """The error names the file, and about the bytes that it needs."""
+    resource = pytest.importorskip("resource")
+    (trainer, vocabs), path = setup(num_epochs=1), tmp_path / "model"
     trainer.fit(progress=False)
     save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-    return path.stat().st_size
+    size = path.stat().st_size
+    save_checkpoint(path, trainer.model, *vocabs, notes={"bleu": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size * 2 // 3, hard))
+    try:
+        with pytest.raises(OSError, match=f"could not save {path} .*it needs") as error:
+            save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    needed = re.search(r"needs ([\d,]+) bytes", str(error.value)).group(1)
+    assert 0.9 * size < int(needed.replace(",", "")) < 1.1 * size
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    assert load_checkpoint(path).notes == {"bleu": 1}
 
 
-@pytest.mark.skipif(not POSIX, reason="needs a limit on the size of files")
-def test_a_file_that_may_not_grow(processes, tmp_path, real_size):
-    _, receiver = start(processes, save_twice, tmp_path, real_size * 2 // 3)
-    error, (files, notes) = everything(receiver)
-    check_told(error, tmp_path, real_size)
-    assert files == ["model.safetensors"] and notes == {"bleu": 1}
+def half_written(tensors, file, metadata):
+    with open(file, "wb") as out:
+        out.write(b"half")
+    raise OSError(28, "No space left on device")
 
 
-def test_a_full_disk(tmp_path, real_size):
-    """A disk in memory with room for the first file, and for half of the second."""
-    disk = f"mount -t tmpfs -o size={real_size} tmpfs '{tmp_path}'"
-    probe = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", disk]
-    if not shutil.which("unshare") or subprocess.run(probe).returncode:
-        pytest.skip("no permission to mount a small disk")
-    code = (
-        "import pathlib, sys; from test_faults_training import save_twice;"
-        "show = type('', (), {'send': staticmethod(lambda x: print(repr(x)))});"
-        "save_twice(show, pathlib.Path(sys.argv[1]), None)"
-    )
-    run = f"{disk} && '{sys.executable}' -c \"{code}\" '{tmp_path}'"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [*probe[:-1], run], env=environment, capture_output=True, text=True, check=True
-    )
-    error, (files, notes) = map(eval, done.stdout.splitlines())
-    assert "No space left" in error[1]
-    check_told(error, tmp_path, real_size)
-    assert files == ["model.safetensors"] and notes == {"bleu": 1}
+def refuse(*arguments, **options):
+    raise PermissionError(13, "Permission denied")
 
 
-def test_a_folder_that_takes_no_new_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "owner, name, fails",
+    [
+        ("utils.checkpoint", "save_file", half_written),
+        (tempfile, "mkstemp", refuse),
+        (os, "replace", refuse),
+    ],
+)
+def test_saving_that_fails_leaves_the_old_file(
+    tmp_path, monkeypatch, owner, name, fails
+):
     trainer, vocabs = setup(num_epochs=1)
     save_checkpoint(tmp_path / "model", trainer.model, *vocabs)
     before = (tmp_path / "model").read_bytes()
-
-    def refuse(*arguments, **options):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    target = (f"{owner}.{name}",) if isinstance(owner, str) else (owner, name)
+    monkeypatch.setattr(*target, fails)
     with pytest.raises(OSError, match=r"could not save .*model .* needs [\d,]+ bytes"):
         save_checkpoint(tmp_path / "model", trainer.model, *vocabs)
     assert (tmp_path / "model").read_bytes() == before
-
-
-def test_a_folder_that_is_none(tmp_path):
-    (tmp_path / "file").touch()
-    trainer, vocabs = setup(num_epochs=1)
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        save_checkpoint(tmp_path / "file" / "model", trainer.model, *vocabs)
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
 
 # --- the stop button -------------------------------------------------------------
 
-INTERRUPTIBLE = {
-    "fit",
-    "_run_epoch",
-    "_close_epoch",
-    "train_step",
-    "batch_loss",
-    "evaluate_loss",
-    "check_finite",
-    "learning_rate",
-}
 
-
-def stop_at(line, function):
+def stop_at(line, function, *arguments):
     """Run the function, with SIGINT sent at that line of the training's own code.
 
     Returns whether it got that far. Lines are counted as they are run.
@@ -232,14 +163,12 @@ def stop_at(line, function):
         return local
 
     def trace(frame, event, _):
-        code = frame.f_code
-        ours = code.co_filename.endswith("training.py")
-        return local if ours and code.co_name in INTERRUPTIBLE else None
+        return local if frame.f_code.co_filename == training.__file__ else None
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        function()
+        function(*arguments)
     except KeyboardInterrupt:
         pass
     finally:
@@ -248,129 +177,72 @@ def stop_at(line, function):
 
 
 def small():
-    """Two epochs of two updates."""
-    trainer, _ = setup(num_epochs=2)
+    """Two epochs of two updates, with dropout and a running mean."""
+    trainer, vocabs = setup(num_epochs=2, dropout=0.2, averaging=0.9)
     for loader in (trainer.loader, trainer.valid_loader):
         loader.ids, loader.lengths = loader.ids[:4], loader.lengths[:4]
         loader.batch_size = 2
-    return trainer
-
-
-def plain(history):
-    return [{k: v for k, v in e.items() if k != "seconds"} for e in history]
+    return trainer, vocabs
 
 
 def test_stopped_at_any_line_it_goes_on_to_the_same_numbers():
-    unbroken = small()
-    unbroken.fit(progress=False)
-    line, wrong = 1, []
+    unbroken = outcome(small()[0].fit(progress=False))
+    line, reached = 1, set()
     while True:
-        trainer = small()
-        if not stop_at(line, lambda: trainer.fit(progress=False)):  # noqa: B023
+        trainer, _ = small()
+        if not stop_at(line, trainer.fit, None, False):
             break
-        usable = (
-            len(trainer.losses) == trainer.step
-            and math.isfinite(evaluate_loss(trainer.model, trainer.valid_loader))
-            and len(trainer.history) in (trainer.step // 2, (trainer.step - 1) // 2)
-        )
-        trainer.fit(progress=False)
-        equal = (
-            trainer.losses == unbroken.losses
-            and plain(trainer.history) == plain(unbroken.history)
-            and same(weights(trainer.model), weights(unbroken.model))
-        )
-        if not (usable and equal):
-            wrong.append(line)
+        random_state = torch.get_rng_state()
+        training.evaluate_loss(trainer.averaged, trainer.valid_loader)
+        assert len(trainer.losses) == trainer.step
+        assert len(trainer.history) in (trainer.step // 2, (trainer.step - 1) // 2)
+        reached.add((trainer.step, len(trainer.history)))
+        torch.set_rng_state(random_state)
+        assert outcome(trainer.fit(progress=False)) == unbroken, line
         line += EVERY
-    assert line > 100  # so many lines were tried
-    print(f"stopped at every {EVERY}. of {line - EVERY} lines, {len(wrong)} went wrong")
-    assert not wrong, wrong
+    steps = {(0, 0), (1, 0), (2, 0), (2, 1), (3, 1), (4, 1)}
+    assert reached >= steps  # it was stopped in and after each update
 
 
-SET_UP = """
-import time
-from test_training import setup, weights, same
-
-unbroken = setup(dropout=0.2, num_epochs={epochs})[0]
-began = time.perf_counter()
-unbroken.fit(progress=False)
-trainer = setup(dropout=0.2, num_epochs={epochs})[0]
-print(time.perf_counter() - began)
-"""
-FIT = """
-print("started at", trainer.step, flush=True)
-trainer.fit()
-"""
-CHECK = """
-from utils.training import evaluate_loss
-assert trainer.step == len(trainer.losses)
-evaluate_loss(trainer.model, trainer.valid_loader)
-trainer.step
-"""
-END = """
-trainer.fit()
-assert trainer.losses == unbroken.losses, "losses"
-history = [[e["tokens"], e["valid_loss"]] for e in trainer.history]
-assert history == [[e["tokens"], e["valid_loss"]] for e in unbroken.history], "history"
-assert same(weights(trainer.model), weights(unbroken.model)), "weights"
-"""
-
-
-class Kernel:
-    """A Jupyter kernel, as JupyterLab starts one."""
-
-    def __init__(self, manager, client):
-        self.manager, self.client = manager, client
-
-    def run(self, code, stop_after=None):
-        """What the code prints or returns, and the name of its error or None."""
-        sent = self.client.execute(code)
-        texts, error, done = [], None, False
-        while not done:
-            message = self.client.get_iopub_msg(timeout=3600)
-            if message["parent_header"].get("msg_id") != sent:
-                continue
-            kind, content = message["msg_type"], message["content"]
-            if kind == "stream" and content["name"] == "stdout":
-                texts.append(content["text"])
-                if stop_after is not None:
-                    time.sleep(stop_after)
-                    self.manager.interrupt_kernel()
-            elif kind == "execute_result":
-                texts.append(content["data"]["text/plain"])
-            elif kind == "error":
-                error = f"{content['ename']} {content['evalue']}".strip()
-            done = kind == "status" and content["execution_state"] == "idle"
-        self.client.get_shell_msg(timeout=3600)
-        return "".join(texts), error
-
-
-@pytest.fixture
-def kernel():
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    manager, client = start_new_kernel(
-        startup_timeout=3600, kernel_name="python3", env=environment
-    )
-    yield Kernel(manager, client)
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
-
-
-def test_the_stop_button_in_the_middle_of_training(kernel):
-    printed, error = kernel.run(SET_UP.format(epochs=EPOCHS))
-    assert error is None
-    longest, rng = float(printed) / TRIES, random.Random(1)
-    reached, stops = [0], 0
-    for _ in range(TRIES):
-        printed, error = kernel.run(FIT, stop_after=rng.uniform(0, longest))
-        assert printed == f"started at {reached[-1]}\n"
-        if error is None:  # training was over before
+def test_stopped_at_any_line_of_resuming_it_has_resumed_or_not(tmp_path):
+    saved, vocabs = small()
+    saved.fit(lambda trainer: True, progress=False)
+    path, found = tmp_path / "model.safetensors", []
+    save_checkpoint(path, saved.model, *vocabs, trainer=saved)
+    line, (trainer, _) = 1, small()
+    before = everything(trainer)
+    resumed = everything(small()[0].resume(path))
+    torch.manual_seed(0)
+    while True:
+        trainer, _ = small()
+        if not stop_at(line, trainer.resume, path):
             break
-        assert error == "KeyboardInterrupt"
-        stops += 1
-        step, error = kernel.run(CHECK)
-        assert error is None
-        reached.append(int(step))
-    print(f"{stops} stops, at the updates {reached[1:]}")
-    assert stops > TRIES / 2 and reached == sorted(reached)
-    assert kernel.run(END)[1] is None
+        found.append(everything(trainer))
+        assert found[-1] in (before, resumed), line
+        line += 1
+    assert before in found and resumed in found
+
+
+def test_the_stop_button_in_the_middle_of_training():
+    """At any moment, in PyTorch's own code, too."""
+    unbroken, rng, reached = setup(EPOCHS, dropout=0.2)[0], random.Random(1), [0]
+    began = time.perf_counter()
+    unbroken.fit(progress=False)
+    longest = (time.perf_counter() - began) / TRIES
+    trainer, _ = setup(EPOCHS, dropout=0.2)
+    while trainer.step < unbroken.step:
+        timer = threading.Timer(
+            rng.uniform(0, longest), os.kill, (os.getpid(), signal.SIGINT)
+        )
+        try:
+            timer.start()
+            trainer.fit(progress=False)
+            timer.cancel()
+        except KeyboardInterrupt:
+            reached.append(trainer.step)
+        finally:
+            timer.join()
+        assert trainer.step == len(trainer.losses)
+    trainer.fit(progress=False)
+    assert len({*reached}) > TRIES / 2 and reached == sorted(reached)
+    assert outcome(trainer) == outcome(unbroken)
