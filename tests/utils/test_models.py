@@ -615,6 +615,9 @@ def test_dropout_acts_in_training_alone(name):
     if model.config.get("num_layers") == 1 and not attends(model):
         return  # between layers, and there is one
     assert all(map(torch.equal, read(model, *a_batch()), read(without, *a_batch())))
+    if "translator" not in name:  # theirs is outside the attention
+        shares = {part.p for part in model.modules() if isinstance(part, nn.Dropout)}
+        assert shares <= {0.5}
     model.train()
     assert differ(*(model(*a_batch())[0] for _ in range(2)))
     if attends(model):  # what comes back is whole
