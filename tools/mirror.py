@@ -21,7 +21,7 @@ MARKER = "# mirror: "
 ALMOST_MARKER = re.compile(r"^\s*#+\s*mirror\b.*", re.IGNORECASE | re.MULTILINE)
 
 # The public classes and functions of these modules, but for guards of arguments, ...
-WHOLE_MODULES = ("attention", "seq2seq", "variants", "lengths", "transformer")
+WHOLE_MODULES = ("attention", "seq2seq", "variants", "transformer")
 GUARDS = ("check_", "require_")
 # ... without these, which only connect the parts, ...
 PLUMBING = {
@@ -32,12 +32,14 @@ PLUMBING = {
 TAUGHT = {
     "text": "Vocab",
     "data": "Batch BatchLoader",
-    "training": "masked_cross_entropy train_step running_mean",
+    "training": "masked_cross_entropy batch_loss train_step running_mean",
     "by_hand": "gru_step gru_slopes gru_step_backward "
     "attention_steps attend_backward attention_steps_backward",
     "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",
     "rnnsearch": "FirstState GatedUnit DeepOutput RNNsearchDecoder initialise",
-    "tasks": "last_fact attention_on_gold whole_sentences forward_share",
+    "tasks": "last_fact join_pairs",
+    "alignment": "read_along attention_on_gold whole_sentences forward_share "
+    "longest_gap linked_places words_right by_tenth",
     "metrics": "links_from_weights alignment_error_rate",
 }
 
