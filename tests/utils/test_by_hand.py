@@ -292,6 +292,7 @@ def test_the_comparison_leaves_no_trace(kind):
     model, batch = build(kind, dropout=0.4), random_batch(5)
     model.train()
     model.encoder.eval()  # such as a part that isn't to be trained any more
+    model.decoder.embedding.register_forward_hook(lambda *_: print(torch.rand(1)))
     modes = [part.training for part in model.modules()]
     next(model.parameters()).requires_grad_(False)
     last = [*model.parameters()][-1]
