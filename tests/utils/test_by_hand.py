@@ -262,6 +262,10 @@ def other_step(x, state, step):
     return output, weights, state._replace(hidden_state=-state.hidden_state)
 
 
+def no_query(attention, query, keys):
+    return attention.w_v(torch.tanh(keys)).mT  # so W_q has no gradient
+
+
 def hook(path, change):
     """Changes a model so that a part of it gives something else."""
     return lambda model: model.get_submodule(path).register_forward_hook(
@@ -272,6 +276,9 @@ def hook(path, change):
 CHANGES = {
     "step": lambda m: setattr(
         m.decoder, "step", partial(other_step, step=m.decoder.step)
+    ),
+    "a part without use": lambda m: setattr(
+        m.decoder.attention, "score", partial(no_query, m.decoder.attention)
     ),
     "bias": lambda m: setattr(m.decoder.attention, "W_q", nn.Linear(6, 6)),
     "decoder's hook": hook("decoder", lambda out: (2 * out[0], out[1])),
@@ -292,6 +299,7 @@ def test_the_comparison_leaves_no_trace(kind):
     model, batch = build(kind, dropout=0.4), random_batch(5)
     model.train()
     model.encoder.eval()  # such as a part that isn't to be trained any more
+    model.decoder.embedding.register_forward_hook(lambda *_: print(torch.rand(1)))
     modes = [part.training for part in model.modules()]
     next(model.parameters()).requires_grad_(False)
     last = [*model.parameters()][-1]
