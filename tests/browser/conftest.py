@@ -1,7 +1,7 @@
 """One Chromium for all tests in a browser; they are skipped where there is none."""
 
 import pytest
-from helpers_repo import CHROMIUM, PATIENCE
+from helpers.repo import CHROMIUM, PATIENCE
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import time
 
 import nbformat
 import pytest
-from helpers_repo import PATIENCE, ROOT, lab_arguments, server, until
+from helpers.repo import PATIENCE, ROOT, lab_arguments, server, until
 from PIL import Image
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")

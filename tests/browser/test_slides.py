@@ -8,7 +8,7 @@ import re
 
 import nbformat
 import pytest
-from helpers_repo import NUMBERED, PATIENCE, ROOT, read, script
+from helpers.repo import NUMBERED, PATIENCE, ROOT, read, script
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 build = script(ROOT / "notebooks" / "slides" / "build.py")

@@ -16,7 +16,7 @@ import sys
 
 import nbformat
 import pytest
-from helpers_repo import NUMBERED, ROOT
+from helpers.repo import NUMBERED, ROOT
 from mirror import as_python
 from nbformat.v4 import new_code_cell, new_notebook
 

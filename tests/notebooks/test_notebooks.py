@@ -16,7 +16,7 @@ import sys
 
 import nbformat
 import pytest
-from helpers_repo import NOTEBOOKS, dead_links
+from helpers.repo import NOTEBOOKS, dead_links
 from mirror import MARKER, as_python
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import nbformat
 import pytest
 import yaml
-from helpers_repo import (
+from helpers.repo import (
     NOTEBOOKS,
     NUMBERED,
     ROOT,

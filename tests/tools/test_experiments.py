@@ -8,7 +8,7 @@ import time
 
 import pytest
 import torch
-from helpers_tools import needs
+from helpers import needs
 
 from tools.experiments import (
     choices,

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers_repo import NUMBERED, ROOT, dead_links, links, read, repository_files
+from helpers.repo import NUMBERED, ROOT, dead_links, links, read, repository_files
 from importlinter import cli
 
 

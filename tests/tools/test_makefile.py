@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from helpers_repo import ROOT, read
+from helpers.repo import ROOT, read
 
 MAKE = shutil.which("make")
 pytestmark = pytest.mark.skipif(not MAKE, reason="make is not installed")

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 import torch
-from helpers_repo import ROOT, answer, lab_arguments, server
+from helpers.repo import ROOT, answer, lab_arguments, server
 from safetensors import safe_open
 from safetensors.torch import save_file
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from helpers_decoding import random_model
+from helpers.decoding import random_model
 
 from utils.alignment import (
     attention_on_gold,

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers_training import random_batch, setup, weights
+from helpers.training import random_batch, setup, weights
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn

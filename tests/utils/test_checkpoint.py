@@ -13,7 +13,7 @@ import time
 
 import pytest
 import torch
-from helpers_training import (
+from helpers.training import (
     everything,
     rewrite,
     setup,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from helpers_decoding import KINDS, TRANSLATORS, random_model
+from helpers.decoding import KINDS, TRANSLATORS, random_model
 
 from utils import decoding
 from utils.data import BatchLoader, Pair

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from helpers_decoding import random_model
+from helpers.decoding import random_model
 from matplotlib.figure import Figure
 from mirror import ROOT
 from PIL import Image

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 import torch
-from helpers_models import (
+from helpers.models import (
     CATALOGUE,
     GRU,
     SIZES,

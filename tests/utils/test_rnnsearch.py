@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers_models import (
+from helpers.models import (
     GRU,
     SIZES,
     a_batch,

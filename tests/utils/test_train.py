@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers import random_batch, same, setup, weights
+from helpers.training import random_batch, setup, weights
 
 from utils import train
 from utils.checkpoint import load_checkpoint, save_checkpoint
@@ -166,10 +166,12 @@ def test_a_resumed_training_equals_an_unbroken_one(
     assert resumed.trainer.losses == unbroken.trainer.losses
     assert len(resumed.trainer.losses) == 3 * 5
     assert resumed.best_epoch == unbroken.best_epoch
-    assert same(weights(resumed.model), weights(unbroken.model))
-    assert same(weights(again.model), weights(last.model))
+    assert weights(resumed.model) == weights(unbroken.model)
+    assert weights(again.model) == weights(last.model)
     assert {"mean_updates", "mean.decoder.embedding.weight"} <= again.tensors.keys()
-    assert same(again.tensors, last.tensors)  # averages, optimiser, random state
+    assert again.tensors.keys() == last.tensors.keys()
+    for name, tensor in again.tensors.items():  # averages, optimiser, random state
+        assert torch.equal(tensor, last.tensors[name]), name
     histories = resumed.trainer.history, unbroken.trainer.history
     valid_losses = [[epoch["valid_loss"] for epoch in h] for h in histories]
     assert valid_losses[0] == valid_losses[1]
@@ -217,7 +219,7 @@ def test_what_is_finished_is_neither_changed_nor_lost(village, unbroken):
     paths = [out.with_name(f"model{end}.safetensors") for end in ("", ".last")]
     before = [path.read_bytes() for path in paths]
     again = fit(village["fr"], SETTINGS, out, resume=True, progress=False)
-    assert same(weights(first.model), weights(again.model))
+    assert weights(first.model) == weights(again.model)
     assert again.best_epoch == first.best_epoch
     with pytest.raises(FileExistsError, match="model.saf.* and .*model.last.* be lost"):
         fit(village["fr"], SETTINGS, out, progress=False)
@@ -283,9 +285,9 @@ def test_the_best_model_is_the_averaged_one_of_its_epoch(village, monkeypatch):
 
     monkeypatch.setattr("utils.training.evaluate_loss", remember)
     fitted = fit(village["fr"], SETTINGS, progress=False)
-    assert fitted.best_epoch == 2 and same(weights(fitted.model), seen[1])
-    assert not same(seen[1], seen[2])
-    assert not same(weights(fitted.trainer.model), seen[2])  # it isn't averaged
+    assert fitted.best_epoch == 2 and weights(fitted.model) == seen[1]
+    assert seen[1] != seen[2]
+    assert weights(fitted.trainer.model) != seen[2]  # it isn't averaged
 
 
 # --- several processes ------------------------------------------------------------

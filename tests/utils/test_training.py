@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import torch
-from helpers_training import (
+from helpers.training import (
     outcome,
     random_batch,
     setup,

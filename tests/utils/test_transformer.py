@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from helpers_models import a_batch, a_model
+from helpers.models import a_batch, a_model
 from torch import nn
 
 from utils.attention import length_mask

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from helpers_models import (
+from helpers.models import (
     a_batch,
     a_model,
     assert_as_specified,

@@ -22,11 +22,14 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 import utils
-from utils.data import Batch, BatchLoader, Pair
+from utils.data import Batch as Batch
+from utils.data import BatchLoader as BatchLoader
+from utils.data import Pair as Pair
 from utils.files import DATA_VARIABLE
-from utils.models import build_model
-from utils.text import LANGUAGES, Vocab
-from utils.training import Trainer
+from utils.models import build_model as build_model
+from utils.text import LANGUAGES
+from utils.text import Vocab as Vocab
+from utils.training import Trainer as Trainer
 
 # --- what is there ----------------------------------------------------------------
 
@@ -210,64 +213,3 @@ class Processes:
 
     def run(self, function, *arguments, before=None):
         return self.start(function, *arguments, before=before)()
-
-
-# --- small trainings --------------------------------------------------------------
-
-LETTERS = "abcdefgh"
-
-
-def toy(n=60, seed=0):
-    """Copy with the letters in capitals: small enough to be learnt in seconds."""
-    generator = torch.Generator().manual_seed(seed)
-    pairs = []
-    for _ in range(n):
-        size = int(torch.randint(1, 6, (), generator=generator))
-        letters = torch.randint(0, 8, (size,), generator=generator)
-        word = tuple(LETTERS[i] for i in letters)
-        pairs.append(Pair(word, tuple(letter.upper() for letter in word)))
-    vocabs = Vocab([list(LETTERS)], "en"), Vocab([list(LETTERS.upper())], "en")
-    return pairs, vocabs
-
-
-def setup(dropout=0.0, num_epochs=3, **options):
-    """A Trainer of that task, and its vocabularies."""
-    pairs, vocabs = toy()
-    torch.manual_seed(0)
-    sizes = map(len, vocabs)
-    model = build_model("attention", *sizes, 8, 16, num_layers=2, dropout=dropout)
-    loader = BatchLoader(pairs, *vocabs, batch_size=16, seed=1)
-    valid = BatchLoader(toy(20, seed=9)[0], *vocabs, batch_size=16)
-    return Trainer(model, loader, num_epochs, valid, lr=1e-2, **options), vocabs
-
-
-def weights(model):
-    """Copies of a model's parameters, by name."""
-    return {name: value.clone() for name, value in model.state_dict().items()}
-
-
-def same(first, second):
-    """Whether two such are equal, to the bit."""
-    return first.keys() == second.keys() and all(
-        torch.equal(first[name], second[name]) for name in first
-    )
-
-
-def random_batch(seed, B=4, S=6, T=5, V=11):
-    """A Batch of random ids and lengths, padded; the first row is the longest."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def ids(*shape):
-        return torch.randint(4, V, shape, generator=generator)
-
-    def lengths(longest):
-        lens = torch.randint(1, longest + 1, (B,), generator=generator)
-        lens[0] = longest
-        return lens
-
-    source_lens, target_lens = lengths(S), lengths(T)
-    source, target_in, target_out = ids(B, S), ids(B, T), ids(B, T)
-    source[torch.arange(S) >= source_lens[:, None]] = 0
-    for target in (target_in, target_out):
-        target[torch.arange(T) >= target_lens[:, None]] = 0
-    return Batch(source, source_lens, target_in, target_out, target_lens)
