@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 SPLITS = ("train", "valid", "test", "long")
 COLUMNS = ("en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags")
 BUCKETS = ((3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30))
@@ -468,6 +468,7 @@ def test_list_checkers():
 # ------------------------------------------------------------------ the files
 
 
+@pytest.mark.slow
 def test_regenerated_files_are_identical():
     """Also in the datasheet: its tables and SHA256SUMS are compared too."""
     script = DATA / "village" / "generate.py"

@@ -24,6 +24,8 @@ import notebooks as notebooks_command
 from utils.data import Pair
 from utils.text import EOS_ID, PAD_ID, Vocab
 
+pytestmark = pytest.mark.slow
+
 TINY = sides.Sizes(V=30, E=4, H=6, B=5)
 QUICK = measure.QUICK._replace(sizes=TINY, lengths=(4,), growth_lengths=(3, 5))
 

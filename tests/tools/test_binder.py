@@ -228,6 +228,7 @@ def test_repo2docker_takes_the_folder(tmp_path):
 # --- Colab --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Colab runs on Linux")
 @pytest.mark.parametrize("beside", ["", "utils.py"])
 def test_a_notebook_alone_finds_the_course(tmp_path, beside):

@@ -27,6 +27,8 @@ from utils.data import Batch, Pair
 from utils.decoding import translate, translate_tokens
 from utils.models import build_model
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = sorted(path.stem for path in runs.RESULTS.glob("*.json"))
 
 

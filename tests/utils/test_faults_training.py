@@ -27,6 +27,8 @@ from helpers.training import (
 from utils import training
 from utils.checkpoint import load_checkpoint, save_checkpoint
 
+pytestmark = pytest.mark.slow
+
 TRIES = 100 if "LEARNING_TO_ALIGN_FAULTS" in os.environ else 10
 EPOCHS = 2 * TRIES
 POSIX = os.name == "posix"

@@ -18,6 +18,8 @@ from utils.subwords import SampledLoader, SubwordVocab
 from utils.text import Vocab
 from utils.train import Settings, ShareOfLoss, fit, main
 
+pytestmark = pytest.mark.slow
+
 TINY = {
     "source_pieces": 60,
     "target_pieces": 60,

@@ -33,8 +33,10 @@ def reset_after_by_loops(from_word, context, s, C, U_gates, U):
 
 
 def _new_state(kind, from_word, context, s, C, U_gates, U):
-    """A learner's new state, for a class with these weights."""
-    unit = kind(2, s.shape[1], context.shape[1])
+    """A learner's new state, for a class with these weights; W hands the word on."""
+    unit = kind(from_word.shape[1], s.shape[1], context.shape[1])
+    nn.init.eye_(unit.W.weight)
+    nn.init.zeros_(unit.W.bias)
     for layer, weight in ((unit.C, C), (unit.U_gates, U_gates), (unit.U, U)):
         del layer.weight
         layer.weight = weight
@@ -47,9 +49,9 @@ def _unit(from_state=None, keep=False):
     """The class that a learner would write, with another from_state(U, r, s)."""
 
     class Mistake(GatedUnit):
-        def forward(self, from_word, context, s):
+        def forward(self, x, context, s):
             weights = self.C.weight, self.U_gates.weight, self.U.weight
-            return _updated(from_word, context, s, *weights, from_state, keep)
+            return _updated(self.W(x), context, s, *weights, from_state, keep)
 
     return Mistake
 

@@ -140,8 +140,8 @@ class ResetAfter(GatedUnit):
 
 
 class ResetAfterByForward(GatedUnit):
-    def forward(self, from_word, context, s):
-        z, r, n = (from_word + self.C(context)).double().chunk(3, dim=-1)
+    def forward(self, x, context, s):
+        z, r, n = (self.W(x) + self.C(context)).double().chunk(3, dim=-1)
         U_z, U_r = self.U_gates.weight.double().chunk(2)
         s, U = s.double(), self.U.weight.double()
         z, r = torch.sigmoid(z + s @ U_z.T), torch.sigmoid(r + s @ U_r.T)
