@@ -23,15 +23,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 600  # seconds; tests that take longer have noticed by their time
 FIRST = {  # the tests nearest to a module: most mutants get no further
     "attention": ["attention"],
-    "seq2seq": ["seq2seq", "fast"],
-    "training": ["training"],
+    "seq2seq": ["seq2seq", "models"],
+    "training": ["training", "by_hand"],
     "decoding": ["decoding"],
     "metrics": ["metrics"],
-    "data": ["data"],
+    "data": ["data", "corpora"],
+    "corpora": ["corpora", "data"],
 }
-THEN = [*(name for names in FIRST.values() for name in names), "variants", "lengths"]
-THEN += ["d2l", "rnnsearch", "translator", "transformer", "subwords", "train"]
-THEN += ["faults_inputs", "faults_files", "faults_training"]
+THEN = [*dict.fromkeys(name for names in FIRST.values() for name in names)]
+THEN += ["variants", "alignment", "d2l", "rnnsearch", "transformer", "checkpoint"]
+THEN += ["subwords", "text", "explorer", "train", "faults_inputs", "faults_training"]
 
 # A module; below it its mutants, each a name and then old text => new text. \n is a new
 # line; a line further to the right continues the one above.
@@ -40,7 +41,7 @@ attention
   queries and keys may differ in batch size
     values.shape[:2] or queries.shape[0] != keys.shape[0] => values.shape[:2]
   lengths of type float64 are taken
-    valid_lens.is_floating_point(): => valid_lens.dtype == torch.float32:
+    valid_lens.dtype not in WHOLE_NUMBERS: => valid_lens.dtype == torch.float32:
   softmax over the queries
     return F.softmax(X, dim=-1) => return F.softmax(X, dim=1)
   the first padding counts as a word
@@ -55,8 +56,9 @@ seq2seq
   the query is the bottom layer's
     return hidden_state[-1].unsqueeze(1) => return hidden_state[0].unsqueeze(1)
   attends with the state after the update
-    query = self.query(state.hidden_state) => query = self.query(
-      self.rnn(nn.ZeroPad1d((self.attention.key_size, 0))(x), state.hidden_state)[1])
+    self.attend(self.query(state.hidden_state), state) => self.attend(self.query(
+      self.rnn(nn.ZeroPad1d((self.attention.key_size, 0))(x), state.hidden_state)[1]),
+       state)
   attends to padding
     state.enc_outputs, state.enc_valid_lens => state.enc_outputs, None
   the encoder reads padding
@@ -64,10 +66,10 @@ seq2seq
   layers joined in place of directions
     (hidden_state[0::2], hidden_state[1::2]) => hidden_state.chunk(2)
   the attention decoder's state stays the first
-    weights, state._replace(hidden_state=hidden_state) => weights, state
+    weights, state._replace(hidden_state=hidden) => weights, state
 training
   padding is counted in the loss
-    real = targets != PAD_ID => real = targets == targets
+    ignore_index=PAD_ID => ignore_index=-100
   clip is ignored
     (model.parameters(), clip) => (model.parameters(), math.inf)
   the learning rate lags one step
@@ -81,12 +83,12 @@ training
   a resumed optimizer starts anew
     "state": state} => "state": {}}
   a resumed training draws other random numbers
-    torch.set_rng_state(saved.tensors["rng_state"]) => torch.get_rng_state()
+    torch.set_rng_state(rng_state) => torch.get_rng_state()
 decoding
   greedy stops after 2S steps
-    max_steps or 2 * source.shape[1] + 10 => max_steps or 2 * source.shape[1]
+    return 2 * source.shape[1] + 10 => return 2 * source.shape[1]
   a written <unk> is not listed as unknown
-    if word not in src_vocab or word == UNK => if word not in src_vocab
+    if word not in src_vocab] => if word not in src_vocab.token_to_idx]
   log-probabilities of the beam in float32
     scores.squeeze(1).double().log_softmax => scores.squeeze(1).log_softmax
   beam search leaves dropout on
@@ -117,10 +119,11 @@ data
     batches = cut(order, batch_size) => batches = cut(order, batch_size)[:-1] or [order]
   batches ignore the seed
     random.Random(f"seed {self.seed}, epoch {k}") => random.Random(f"epoch {k}")
-  splits share target sentences
-    ] = root(("target", pair.target)) => ] = root(("source", pair.source))
   vocabularies know the test split
     train = self["train"] => train = sum(self.splits.values(), [])
+corpora
+  splits share target sentences
+    ] = root(("target", pair.target)) => ] = root(("source", pair.source))
   reversed directions keep their links
     return (i, j) if forward else (j, i) => return (i, j)
 """
