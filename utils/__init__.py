@@ -10,7 +10,7 @@ corpora        the Village, Multi30k, tab-separated files of one's own
 
 attention      the masked softmax, additive attention, the other scores
 seq2seq        encoder, fixed-context decoder, attention decoder, and both ends joined
-variants       parts that notebook 08 puts in place of another
+variants       decoders with one part another: to compare, and for real text
 rnnsearch      the published model, by its equations
 transformer    a Transformer of the same interface
 models         the catalogue: a name and plain values give a model
@@ -20,10 +20,10 @@ training       loss, step, Trainer
 by_hand        the same loss with its gradient written by hand: an option
 decoding       greedy search, beam search, translations
 metrics        BLEU, chrF, alignment error rate
+alignment      where a model looks while it reads a true translation, against gold
 plotting       heatmaps and curves
 explorer       a translation step by step, in the browser
 tasks          questions, headlines, dates by the same modules
-lengths        what notebook 07 measures with
 
 train          the training command: python -m utils.train --help
 exercises      what the notebooks ask, and the answers to each mistake
