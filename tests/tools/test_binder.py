@@ -238,7 +238,7 @@ def test_a_notebook_alone_finds_the_course(tmp_path, beside):
     if beside:
         (content / beside).write_text("x = 1\n", encoding="utf-8")
     program = f"""
-import os, sys
+import os, shlex, sys
 sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f)]
 sys.path = [p for p in sys.path if p != {str(ROOT)!r}]
 def system(command):
@@ -246,7 +246,7 @@ def system(command):
     assert git.split()[:3] == ["git", "clone", "-q"] and git.endswith(" course"), git
     for name in ("binder", "utils", "data", "requirements.txt"):
         run("cp -r '{ROOT}/" + name + "' course")
-    return run(colab.replace("python", sys.executable, 1))
+    return run(colab.replace("python", shlex.quote(sys.executable), 1))
 os.makedirs("course")
 run, os.system = os.system, system
 cell = {first_cells()["00_start_here.ipynb"]!r}
