@@ -249,5 +249,4 @@ def test_the_shipped_sets_fit_their_text(name):
     for pair in linked:
         if (pair.source[-1], pair.target[-1]) in ends:
             assert (len(pair.source) - 1, len(pair.target) - 1) in pair.alignment
-    if name == "multi30k-de-en":  # the test split is enough
-        assert link_gold(there["test"], name) == linked
+    assert link_gold(there["test"], name) == linked  # no model was trained on them
