@@ -1,6 +1,6 @@
 """Chinese: classifiers, aspect, 把 and 被, what stands before the verb."""
 
-from core import Clause, Joined, Reject, Weather, Word, aligned, words
+from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, words
 
 PRONOUNS = {
     "i": "我",
@@ -32,7 +32,7 @@ def noun_phrase(n, neg=False) -> list[Word]:
         return words(pronoun(n), me)
     if n.name and n.noun is None:
         return words(n.name.zh, me)
-    body = adjectives(n) + words(noun_text(n), me)
+    body = adjectives(n) + noun_words(noun_text(n), me)
     if n.name and n.owner:
         return possessive(n) + body + words(n.name.zh, f"{me}.name")
     if n.name:
@@ -175,8 +175,8 @@ def uses_ba(c, skip):
     definite = n.pronoun or n.det in DEFINITE or n.name is not None
     if n.number and (n.pronoun or n.det not in DEFINITE):
         definite = False
-    done = c.tense in ("past", "future", "perfect", "recent") or c.command or c.modal
-    return definite and bool(done) and c.asks not in ("place", "time")
+    done = c.tense in ("past", "perfect", "recent") or c.command
+    return definite and done and not c.modal and c.asks not in ("place", "time")
 
 
 def at(p, c, bare=False):
@@ -221,7 +221,7 @@ def object_words(c, skip):
         return words("谁" if c.obj.human else "什么", f"{c.id}.wh")
     if c.asks == "number":
         n = c.obj
-        return words("多少", f"{n.id}.d") + words(noun_text(n), str(n.id))
+        return words("多少", f"{n.id}.d") + noun_words(noun_text(n), n.id)
     if c.obj is None or skip == "obj":
         return []
     return noun_phrase(c.obj, neg=bool(c.neg))
@@ -267,10 +267,10 @@ def predicate(c, skip) -> list[Word]:
     if to_after:
         found = verb_words(c, " ".join(verb)) + to_after + le + noun_phrase(c.to) + obj
     elif c.frame.has("zhzai") or (c.frame.has("post") and after_place):
-        if c.frame.has("post"):
-            raise Reject
         zai = after_place[:1] if after_place else []
         stays = verb_words(c, zh)
+        if c.frame.has("post"):
+            return lead + words("把", f"{c.id}.v?") + obj + stays + after_place
         if long:
             return lead + after_place + stays + le + long
         return lead + stays + zai + after_place[1:]
@@ -411,7 +411,7 @@ def subject(c, skip):
     if c.asks == "subj":
         return words("谁", str(c.subj.id))
     if skip == "owner":
-        return adjectives(c.subj) + words(c.subj.noun.zh, str(c.subj.id))
+        return adjectives(c.subj) + noun_words(c.subj.noun.zh, c.subj.id)
     return noun_phrase(c.obj if c.passive else c.subj)
 
 
@@ -449,8 +449,6 @@ def joined(node):
     if "sub" in how.kinds or how.key == "because":
         return subordinate(node, start, middle, end)
     first, second = render(node.first), render(node.second)
-    if how.key == "since":
-        return second + middle + first
     return start + first + middle + second
 
 

@@ -83,6 +83,15 @@ def words(text, *marks) -> list[Word]:
     return [Word(word, marks) for word in text.split()]
 
 
+def noun_words(text, node) -> list[Word]:
+    """A noun of the table; in apple/1 cake, the first word has a mark of its own."""
+    found = []
+    for item in text.split():
+        word, _, part = item.partition("/")
+        found.append(Word(word, (f"{node}.{part}" if part else str(node),)))
+    return found
+
+
 def aligned(text, node) -> list[Word]:
     """A pattern of a table: "every/1 day/2", "la/2? semaine/2", "chez/1,2"."""
     found = []
@@ -211,6 +220,7 @@ class Clause:
     asks: str = ""
     command: bool = False
     front: bool = False  # the time stands first
+    main: bool = True  # no relative, no second verb of one subject
     shared: bool = False  # the subject was said in the clause before
     than: NP | None = None
     degree: str = ""  # more as very too

@@ -22,7 +22,7 @@ HELD_OUT = {
         "white dress, white horse, yellow flower, young fisher"
     ).split(", ")
 }
-MODES = (("past", 9), ("habit", 5), ("prog", 5), ("future", 5), ("recent", 1.2), ("perfect", 2.4))
+MODES = (("past", 8), ("habit", 5), ("prog", 4), ("future", 5), ("recent", 4), ("perfect", 9))
 
 
 class Draw:
@@ -37,7 +37,7 @@ class Draw:
         self.rich, self.depth = rich, 0
         self.used, self.rows, self.tags = set(), set(), set()
         self.pairs, self.people, self.clauses = set(), [], []
-        self.mode = self.weighted(MODES)
+        self.mode, self.locked = self.weighted(MODES), False
         self.timed = False
 
     # Chance
@@ -57,6 +57,13 @@ class Draw:
             if left < 0:
                 return item
         raise Reject
+
+    def need(self, *modes):
+        """Say the next in one of the modes; an earlier clause may have set it."""
+        if self.mode not in modes:
+            if self.locked:
+                raise Reject
+            self.mode = self.one(modes)
 
     def row(self, name, key):
         row = table(name)[key]
@@ -99,7 +106,7 @@ class Draw:
         ]
         name = self.pick(wanted)
         np = NP(name=name, gender=name.gender, det="none")
-        if grown and self.p(0.45):
+        if grown and self.p(0.22):
             np.noun = self.pick(nouns_of("trade"))
         elif grown and self.p(0.12):
             np.noun, np.det = self.pick(nouns_of("bond")), "poss"
@@ -131,13 +138,13 @@ class Draw:
             return self.cast(self.relation(noun))
         many = rows is group
         np = NP(noun, plural=many, gender=self.gender_of(noun, many))
-        np.det = self.weighted((("the", 6), ("all", 1 if subject else 0), ("this", 1))) if many else "the"
+        np.det = self.weighted((("the", 5), ("all", 1.6 if subject else 0), ("this", 1))) if many else "the"
         if many and np.det == "the" and self.p(0.15):
             np.det, np.number = "bare", self.number()
         self.describe(np)
         if not many and rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
-        if self.p(0.1 + 0.3 * self.rich):
+        if self.p(0.15 + 0.45 * self.rich):
             self.relative(np)
         return self.cast(np)
 
@@ -175,7 +182,7 @@ class Draw:
     def describe(self, np, chance=None):
         """Perhaps an adjective that suits the noun."""
         keys = np.noun.adjectives.split()
-        chance = 0.15 + 0.4 * self.rich if chance is None else chance
+        chance = 0.3 + 0.5 * self.rich if chance is None else chance
         if not keys or np.name or not (self.p(chance) or self.force_held):
             return
         rows = [table("adjectives")[k] for k in keys]
@@ -184,18 +191,20 @@ class Draw:
             rows = held
         elif not self.force_held:
             rows = [a for a in rows if a not in held]
-        np.adjs = [self.one(rows)]
+        colours = [a for a in rows if "colour" in a.flags]
+        np.adjs = [self.one(colours if colours and self.p(0.3) else rows)]
         if np.adjs[0].key == "small" and self.p(0.3):
             np.adjs += [a for a in rows if a.flags == "colour"][:1]
         if np.det == "many":
             np.adjs = []
         self.rows.update(np.adjs)
         self.pairs |= {(a.en, np.noun.en) for a in np.adjs}
-        if any("sense" in a.flags for a in np.adjs):
-            self.tags.add("word-sense")
 
     def thing(self, kinds, frame=None, owner=None, dets=None):
-        noun = self.pick(nouns_of(kinds))
+        rows = nouns_of(kinds)
+        if self.p(0.4):
+            rows = [r for r in rows if "compound" not in r.kinds] or rows
+        noun = self.pick(rows)
         if "person" in noun.kinds.split():
             raise Reject
         np = NP(noun, gender=noun.gender)
@@ -219,10 +228,11 @@ class Draw:
         elif np.det == "the" and noun.plural and self.p(0.25):
             np.plural = True
         if np.det in ("bare", "some") and not np.plural and "mass" not in noun.kinds.split():
-            if noun.key not in ("music", "fish"):
+            if noun.key != "music":
                 np.det = "a"
+        np.generic = "state" in flags and np.det == "bare"
         self.describe(np)
-        if np.det == "the" and self.p(0.45 * self.rich):
+        if np.det == "the" and self.p(0.15 + 0.5 * self.rich):
             self.relative(np)
         return np
 
@@ -237,10 +247,14 @@ class Draw:
             return (("bare" if "sound" in kinds else "the", 1),)
         if "own" in flags:
             return (("poss", 4), ("the", 1))
+        if frame and frame.has("inverse"):
+            return (("the", 4), ("this", 1), ("own", 2))
+        if frame and frame.key == "afraid_of":
+            return (("bare", 3), ("the", 2), ("this", 1))
         if "def" in flags and set(kinds) & {"place", "building", "view", "wild"}:
             return (("the", 4), ("this", 1), ("poss", 1 if "owned" in kinds else 0))
         if "def" in flags:
-            return (("the", 4), ("poss", 2), ("this", 1), ("own", 0.8), ("these", 0.3 * many))
+            return (("the", 4), ("poss", 2), ("this", 1), ("own", 2), ("these", 0.3 * many))
         loose = self.mode in ("habit", "future", "prog")
         if "mass" in kinds:
             found = (("some", 2), ("measure", 3 * measured), ("bare", 3 * loose))
@@ -314,14 +328,14 @@ class Draw:
         if np.human:
             return ((self.rel_subject, 5), (self.rel_object, 3), (self.rel_whose, 2))
         if np.is_a("place") or np.is_a("building"):
-            return ((self.rel_where, 4), (self.rel_object, 1), (self.rel_whose, 1))
+            return ((self.rel_where, 9), (self.rel_whose, 1))
         if np.is_a("animal"):
             return ((self.rel_subject, 2), (self.rel_object, 3))
-        return ((self.rel_object, 5), (self.rel_of, 3), (self.rel_subject, 0.01))
+        return ((self.rel_object, 4), (self.rel_of, 8), (self.rel_whose, 0.2))
 
     def rel_subject(self, np):
         frames = [f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")]
-        if self.p(0.25) and np.human:
+        if self.p(0.15) and np.human:
             clause = self.quality(self.gap(np))
         elif self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
@@ -364,10 +378,11 @@ class Draw:
             clause = Clause(self.row("frames", "be"), owned, comp=self.pick(nouns_of("trade")))
         else:
             clause = self.quality(owned)
+            clause.bare = False
         np.rel = Relative("whose", clause)
 
     def rel_where(self, np):
-        kinds = {k for r in table("places").values() if r.noun == np.noun.key for k in r.kinds.split()}
+        kinds = {k for r in table("places").values() if r.noun == np.noun.key and r.prep in ("in", "at", "on") for k in r.kinds.split()}
         frame = self.row("frames", self.one(sorted(kinds & {"live", "work"})))
         mode = "state" if frame.has("state") else self.mode
         subj = self.person("adult", subject=True, plural=False)
@@ -379,7 +394,7 @@ class Draw:
     def plain(self, clause):
         """A relative clause says no more than it must."""
         clause.manner = clause.adverb = None
-        clause.neg, clause.front = "", False
+        clause.neg, clause.front, clause.main = "", False, False
         return clause
 
     # Events
@@ -454,7 +469,7 @@ class Draw:
         clause.to = self.person()
         if clause.to.pronoun and clause.to.person == 3:
             raise Reject
-        clause.shift = frame.has("ditrans") and (self.p(0.6) or clause.obj.rel is not None)
+        clause.shift = frame.has("ditrans") and (self.p(0.9) or clause.obj.rel is not None)
         clause.shift = clause.shift and not clause.obj.pronoun and clause.to.rel is None
 
     def set_mode(self, clause, mode):
@@ -467,7 +482,7 @@ class Draw:
         frame = clause.frame
         if place is not None:
             clause.place = place
-        elif frame.place.startswith("+") or (frame.place and self.p(0.35)):
+        elif frame.place.startswith("+") or (frame.place and self.p(0.45)):
             clause.place = self.place(frame.place.lstrip("+"), clause.subj)
 
     def place(self, kinds, subj=None):
@@ -493,12 +508,12 @@ class Draw:
             np.det, np.owner = "poss", self.owner(subj)
         else:
             self.describe(np, 0.1 + 0.3 * self.rich)
-            if self.p(0.3 * self.rich):
+            if self.p(0.15 + 0.4 * self.rich):
                 self.relative(np)
         return Place(prep, np)
 
     def set_time(self, clause, mode):
-        chance = {"past": 0.45, "habit": 0.6, "future": 0.6, "prog": 0.3}.get(mode, 0)
+        chance = {"past": 0.55, "habit": 0.65, "future": 0.65, "prog": 0.35}.get(mode, 0)
         kinds = clause.frame.when.split()
         if self.timed or clause.frame.has("state") or not kinds or not self.p(chance):
             return
@@ -513,13 +528,13 @@ class Draw:
         self.rows.add(row)
         if self.depth == 0:
             self.timed = True
-        clause.time, clause.front = Adverb(row), self.depth == 0 and self.p(0.4)
+        clause.time, clause.front = Adverb(row), self.depth == 0 and self.p(0.2)
 
     def extras(self, clause, mode):
         """Negation, a modal verb, an adverb, how and how long."""
         frame, kind = clause.frame, "state" if clause.frame.has("state") else mode
-        if frame.has("expneed"):
-            clause.neg = "never" if self.p(0.6) else ""
+        if frame.has("expneed") or (mode == "perfect" and frame.has("exp") and self.p(0.5)):
+            clause.neg = "never" if self.p(0.6) or not frame.has("expneed") else ""
         elif mode == "perfect" and not frame.has("state"):
             clause.adverb = Adverb(self.row("adverbs", "already"))
         elif mode in ("past", "habit") and self.p(0.07) and not frame.has("post"):
@@ -533,7 +548,7 @@ class Draw:
         if hours and (self.p(0.2) or (frame.has("needdur") and mode == "past")):
             rows = [m for m in table("manners").values() if m.where == "after"]
             clause.manner = Adverb(self.one(rows))
-        elif self.p(0.13) and mode != "perfect" and not clause.neg:
+        elif self.p(0.09) and mode != "perfect" and not clause.neg:
             rows = [
                 m
                 for m in table("manners").values()
@@ -605,8 +620,6 @@ class Draw:
             clause.degree = "very"
         elif self.p(0.1) and "dont_neg" not in row.flags and not self.depth:
             clause.neg = "not"
-        if "sense" in row.flags:
-            self.tags.add("word-sense")
         return clause
 
     def somebody_of(self, row):
@@ -645,9 +658,8 @@ class Draw:
         what = self.thing(row.holds, dets=(("a", 4), ("number", 3), ("many", 1)))
         if what.number and not what.noun.plural:
             raise Reject
-        if what.is_a("mass") or what.noun.key == "fish":
+        if what.is_a("mass"):
             what.det, what.plural, what.number = "some", False, None
-            what.noun.plural or None
         place = Place(self.row("preps", row.prep), np)
         frame, what.there = self.row("frames", "exist"), True
         return Clause(frame, what, place=place, neg="not" if what.det == "a" and self.p(0.1) else "")
@@ -692,7 +704,7 @@ class Draw:
         return Weather(row)
 
     def passive(self):
-        self.mode = self.one(["past", "past", "future"])
+        self.need("past", "future")
         frames = [f for f in self.frames() if f.has("bei")]
         clause = self.event(frames)
         if clause.subj.pronoun or clause.subj.person < 3 or clause.obj.rel:
@@ -705,8 +717,7 @@ class Draw:
 
     def motion_purpose(self):
         """goes to the market to buy bread"""
-        if self.mode not in ("past", "habit", "future"):
-            self.mode = "past"
+        self.need("past", "habit", "future")
         clause = self.event([self.row("frames", "go")])
         if clause.neg or clause.manner:
             raise Reject
@@ -725,7 +736,7 @@ class Draw:
     # Questions and commands
 
     def question(self):
-        kind = self.weighted((("yes", 3), ("subj", 2), ("obj", 3), ("place", 3), ("time", 2), ("why", 2), ("number", 2)))
+        kind = self.weighted((("yes", 5), ("subj", 2), ("obj", 3), ("place", 3), ("time", 2), ("why", 2), ("number", 2)))
         self.mode = self.one(["past", "future", "habit", "past", "prog"])
         if kind == "number":
             self.mode = self.one(["past", "future"])

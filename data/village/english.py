@@ -1,6 +1,6 @@
 """English: word order, the verb group, pronouns."""
 
-from core import Clause, Joined, Weather, Word, aligned, table, words
+from core import Clause, Joined, Weather, Word, aligned, noun_words, table, words
 
 IRREGULAR = table("verbs_en")
 BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
@@ -49,7 +49,7 @@ def noun_phrase(n, case=0) -> list[Word]:
     if n.name and n.noun is None:
         return words(n.name.key, me)
     adjectives = [w for k, a in enumerate(n.adjs) for w in words(a.en, f"{me}.a{k}")]
-    body = adjectives + words(head, me)
+    body = adjectives + noun_words(head, me)
     if n.name and n.owner:  # my friend anna
         return possessor(n) + body + words(n.name.key, f"{me}.name")
     if n.name:  # anna the baker
@@ -168,7 +168,7 @@ def verb_group(c):
     """(finite word, the words after it): not yet with a subject between them."""
     past = c.tense in ("past", "imperfect")
     verb = c.frame.en.split()[0].rstrip("*")
-    v = (f"{c.id}.v",)
+    v = (f"{c.id}.v?" if "!" in c.frame.en else f"{c.id}.v",)
     chain, asked, rest = auxiliaries(c), None, []
     need_do = (c.neg == "not" or (c.asks and c.asks != "subj")) and not c.command
     if c.modal:
@@ -204,9 +204,12 @@ def finite_aux(lemma, c, past):
 def particle(c):
     """(word, does it part from its verb?)"""
     rest = c.frame.en.replace("*", "").split()[1:]
+    main = [word.rstrip("!") for word in rest if word.endswith("!")]
+    rest = [word for word in rest if not word.endswith("!")]
     if rest in (["to"], ["back", "from"]) and c.place and c.place.np is None:
         rest = rest[:-1]
-    found = words(" ".join(rest), f"{c.id}.p", f"{c.id}.v?")
+    found = words(" ".join(main), f"{c.id}.v")
+    found += words(" ".join(rest), f"{c.id}.p", f"{c.id}.v?")
     return found, c.frame.en.endswith("*")
 
 
@@ -295,7 +298,7 @@ def clause(c, skip="") -> list[Word]:
     if c.asks and c.asks != "subj":
         verb = [first] + subject + not_ + middle + rest
         return asked(c) + verb + tail
-    full_verb = not rest and first.marks[0] == f"{c.id}.v"
+    full_verb = not rest and first.marks[0].startswith(f"{c.id}.v")
     simple = full_verb and first.text not in ("am", "is", "are", "was", "were")
     if c.shared and rest and c.tense in ("future", "prog", "perfect"):
         verb = middle + rest  # … will eat an apple and drink milk
@@ -315,7 +318,7 @@ def subject_words(c, skip):
     if skip == "owner":  # whose dog
         n = c.subj
         adjectives = [w for k, a in enumerate(n.adjs) for w in words(a.en, f"{n.id}.a{k}")]
-        return adjectives + words(n.noun.plural if n.plural else n.noun.en, str(n.id))
+        return adjectives + noun_words(n.noun.plural if n.plural else n.noun.en, n.id)
     return noun_phrase(subject_of(c))
 
 
@@ -325,7 +328,7 @@ def asked(c):
     if c.asks == "number":
         n = c.obj
         many = words("how many", f"{n.id}.d")
-        return many + words(n.noun.plural, str(n.id))
+        return many + noun_words(n.noun.plural, str(n.id))
     word = WH["person" if c.asks == "obj" and c.obj.human else c.asks]
     return words(word, f"{c.id}.wh")
 

@@ -1,6 +1,6 @@
 """French: agreement, clitics, the passé composé, inversion, elision, contraction."""
 
-from core import Clause, Joined, Reject, Weather, Word, aligned, table, words
+from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, table, words
 
 VERBS = table("verbs_fr")
 SUBJECT = {"i": "je", "you": "tu", "we": "nous", "he": "il", "she": "elle", "it": "il"}
@@ -80,8 +80,9 @@ def noun_text(n):
         if row.gender == "mf" and feminine(n):
             return row.fr.split("/")[1] + "s"
         return row.fr_plural
-    forms = row.fr.split("/")
-    return forms[1] if len(forms) == 2 and feminine(n) else forms[0]
+    if row.gender != "mf":
+        return row.fr
+    return row.fr.split("/")[feminine(n)]
 
 
 def adjective(a, n, before_vowel):
@@ -97,7 +98,7 @@ def vowel(text):
 def core(n):
     """Adjectives and noun."""
     me, noun = str(n.id), noun_text(n)
-    found = words(noun, me)
+    found = noun_words(noun, me)
     for k, a in reversed(list(enumerate(n.adjs))):
         mark = f"{me}.a{k}"
         if a.before == "yes":
@@ -167,7 +168,9 @@ def determiner(n, body, of, neg):
         return words("beaucoup", d[0]) + words("de", f"{d[0]}?")
     if n.det == "none":
         return []
-    if neg or of and n.det in ("bare", "some"):
+    if of and n.det in ("bare", "some") and not n.generic:
+        return []
+    if neg:
         return words("de", *d)
     if n.det == "a":
         return words("une" if feminine(n) else "un", *d)
@@ -251,6 +254,8 @@ class Said:
         self.inverse = frame.has("inverse")
         if self.inverse:
             self.subj, self.obj, self.to = c.obj, None, c.subj
+            if frame.has("direct"):
+                self.obj, self.to = c.subj, None
         if c.passive:
             self.subj, self.obj = c.obj, None
         self.before = before  # a direct object before the verb: the participle agrees
@@ -372,14 +377,21 @@ class Said:
         if c.frame.key == "exist":
             found += noun_phrase(c.subj, neg=bool(c.neg) and c.subj.det == "a")
         found += complement(c, self.subj)
-        if self.skip not in ("where", "place"):
+        if self.skip not in ("where", "place") and (c.frame.key != "exist" or c.asks):
             found += where(c)
         found += manner
-        if c.time and not c.front:
+        if c.time and not c.front and not self.time_first():
             found += aligned(c.time.row.fr, c.time.id)
         if c.purpose:
             found += words("pour", f"{c.purpose.id}.to2") + infinitive(c.purpose)
         return found
+
+    def time_first(self):
+        """A time after a long tail would hang in the air: French says it first."""
+        c = self.c
+        long = [np for np in (c.obj, c.to, c.place and c.place.np) if np and not np.pronoun]
+        heavy = len(long) >= 2 or any(np.rel or len(np.adjs) > 1 for np in long)
+        return c.main and heavy and not c.asks and not self.skip
 
     def object_words(self):
         n, c = self.obj, self.c
@@ -517,7 +529,10 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
     after = pas + middle(c, s) + early + inner + late
     tail = s.tail()
     who = subject(s, s.skip if c.asks else skip)
-    time = aligned(c.time.row.fr, c.time.id) if c.time and c.front else []
+    first_time = c.time and (c.front or s.time_first())
+    time = aligned(c.time.row.fr, c.time.id) if first_time else []
+    if c.frame.key == "exist" and not c.asks:
+        time = time + where(c)
     comma = words(",", f"{c.id}.comma") if time else []
     if c.asks:
         return question(s, who, head, first, after, tail)
@@ -559,7 +574,7 @@ def asked_words(c):
     if c.asks == "number":
         n = c.obj
         many = words("combien", f"{n.id}.d") + words("de", f"{n.id}.d?")
-        return many + words(noun_text(n), str(n.id))
+        return many + noun_words(noun_text(n), n.id)
     human = c.asks == "obj" and c.obj.human
     text = {"place": "où", "time": "quand", "why": "pourquoi", "obj": "que", "yes": ""}
     return words("qui" if human else text[c.asks], f"{c.id}.wh")
@@ -576,7 +591,7 @@ def render(node) -> list[Word]:
     mark = node.id
     joint = aligned(node.how.fr, mark)
     first, second = render(node.first), render(node.second)
-    if "sub" in node.how.kinds and not node.swapped:
+    if "sub" in node.how.kinds and (not node.swapped or node.how.key == "if"):
         return joint + first + words(",", f"{mark}.comma") + second
     if "sub" in node.how.kinds or "last" in node.how.kinds:
         return second + joint + first

@@ -53,6 +53,7 @@ LEAST = 20  # a form of a word that is rarer in the pool is left out, with its s
 SPARE = 1.25  # drafts for one sentence that is kept
 HELD_PER_PAIR = 6
 NEW_NAMES = 40
+ENOUGH = 22  # sentences of each phenomenon in test, at least
 EXAMPLES = (
     ("i/1 love/2 you/3 ./4", "je/1 te/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
     (
@@ -192,10 +193,11 @@ def build(seed=SEED) -> dict[str, list[tuple[str, ...]]]:
     names = {w for row in table("names").values() if row.split for w in (row.key, row.zh)}
     fresh = new_names(writer)
     special += [r for r, bare in ((r, strip(r, names)) for r in fresh) if known([bare], pool)]
-    shuffle(pool, writer.draw.rng)
     test, pool = deal(pool, SIZES["test"] - len(special))
     valid, pool = deal(pool, SIZES["valid"])
     test += special
+    shuffle(pool, writer.draw.rng)
+    test, pool = enough(test, pool)
     near = Neighbours([row[0].split() for row in test if len(row[0].split()) > 5])
     train = [row for row in pool if not near.within(row[0].split(), 1)][: SIZES["train"]]
     if len(train) < SIZES["train"]:
@@ -206,7 +208,25 @@ def build(seed=SEED) -> dict[str, list[tuple[str, ...]]]:
     long = writer.collect(shares(LONG, SIZES["long"] * 1.2), LONG, 60, 31)
     long = known(long, train)[: SIZES["long"]]
     long.sort(key=lambda r: r[0].count(" "))
-    return {"train": train, "valid": valid, "test": test, "long": long}
+    splits = {"train": train, "valid": valid, "test": test}
+    for name, rows in splits.items():  # only "long" is about distance
+        splits[name] = [(*r[:6], r[6].replace("long-distance,", "").replace(",long-distance", "").replace("long-distance", "")) for r in rows]
+    return {**splits, "long": long}
+
+
+def enough(test, pool):
+    """Test with ENOUGH sentences of each phenomenon: taken from the pool, for others."""
+    def counted(rows):
+        return Counter(tag for row in rows for tag in row[6].split(",") if tag)
+
+    for tag in sorted(counted(pool)):
+        here = counted(test)
+        more = [row for row in pool if tag in row[6].split(",")][: max(0, ENOUGH - here[tag])]
+        spare = [r for r in test if all(here[t] > 2 * ENOUGH for t in r[6].split(","))]
+        back = spare[: len(more)]
+        test = [row for row in test if row not in back] + more
+        pool = [row for row in pool if row not in more] + back
+    return test, pool
 
 
 def strip(row, names):

@@ -4,13 +4,13 @@ from core import NP, Adverb, Clause, Joined, Place, Reject, Weather, table
 from draw import Draw, again
 
 SINGLE = (
-    ("event", 10), ("quality", 2), ("compare", 2.5), ("exist", 1.6), ("trade", 1), ("located", 1),
-    ("have", 1), ("passive", 2.4), ("question", 5), ("command", 2.6), ("motion_purpose", 2),
+    ("event", 10), ("quality", 2), ("compare", 4), ("exist", 4), ("trade", 1), ("located", 1),
+    ("have", 1), ("passive", 3), ("question", 6), ("command", 2.6), ("motion_purpose", 3),
 )  # fmt: skip
-PLAIN = (("event", 10), ("quality", 1), ("have", 0.5), ("passive", 1), ("exist", 0.6), ("motion_purpose", 1))
+PLAIN = (("event", 10), ("quality", 1), ("have", 0.5), ("passive", 1), ("exist", 1.5), ("motion_purpose", 1.5))
 TWO = (
-    ("sequence", 5), ("because", 4), ("so", 3), ("condition", 4), ("stopped", 2), ("report", 3),
-    ("contrast", 2), ("there", 2.4), ("some_of_them", 2.6), ("meanwhile", 2), ("both", 1.5),
+    ("sequence", 5), ("because", 5), ("so", 2.5), ("condition", 5), ("stopped", 2), ("report", 0.8),
+    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 2), ("both", 1.5),
 )  # fmt: skip
 
 
@@ -34,16 +34,16 @@ class Scenes(Draw):
             return getattr(self, self.weighted(PLAIN))()
         if clauses == 2:
             return getattr(self, self.weighted(TWO))()
-        kind = self.weighted((("join", 5), ("report", 2), ("condition", 3), ("because", 1)))
-        if kind == "report":
+        kind = self.weighted((("join", 5), ("report", 0.5 + (clauses > 4) * 3), ("weather", 0.6 + (clauses > 4) * 3)))
+        if kind == "report" and "report" not in self.used:
             return self.report(clauses - 1)
-        if kind == "condition":
-            return self.condition(clauses - 1)
-        if self.mode in ("recent", "perfect"):
-            self.mode = "past"
+        if kind == "weather" and "if" not in self.used:
+            return self.in_weather(clauses - 1)
+        self.need("past", "future", "habit", "prog")
         first = self.scene(clauses - 1 - int(self.rng.random() * (clauses - 2) * 0.7))
         left = max(1, clauses - count(first))
         self.forget()
+        self.locked = True
         second = self.scene(left)
         return self.join("and", first, second)
 
@@ -56,15 +56,14 @@ class Scenes(Draw):
         for node in (first, second):
             if isinstance(node, Clause) and (node.asks or node.command):
                 raise Reject
-        self.tags.add({"and": "coordination", "vp_and": "coordination", "vp_then": "coordination", "since": "because"}.get(key, key))
+        self.tags.add({"and": "coordination", "vp_and": "coordination", "vp_then": "coordination"}.get(key, key))
         return Joined(self.row("joins", key), first, second, **more)
 
     # Two clauses about the same people
 
     def sequence(self):
         """buys a hat and then gives it to …"""
-        if self.mode not in ("past", "future", "habit"):
-            self.mode = "past"
+        self.need("past", "future", "habit")
         follows = table("follows")
         first = self.event([f for f in self.frames() if f.key in follows])
         if first.neg or first.modal or first.adverb:
@@ -93,7 +92,7 @@ class Scenes(Draw):
         if clause.frame.has("needdur") and clause.tense == "past":
             raise Reject
         clause.neg, clause.adverb, clause.modal = "", None, None
-        clause.front = False
+        clause.front = clause.main = False
 
     def cause(self, subj, kinds=None):
         """(key of reasons.tsv, the clause that says it): about somebody, or the weather."""
@@ -107,14 +106,11 @@ class Scenes(Draw):
         comp = table("adjectives")[row.key]
         self.rows.add(comp)
         clause = Clause(self.row("frames", "be"), subj, comp=comp)
-        if "sense" in comp.flags:
-            self.tags.add("word-sense")
         clause.tense = {"past": "imperfect", "future": "present"}.get(self.mode, "present")
         return row, clause
 
     def state_mode(self):
-        if self.mode not in ("past", "prog", "habit"):
-            self.mode = self.one(["past", "prog"])
+        self.need("past", "prog")
 
     def because(self):
         """drinks some water because he is thirsty"""
@@ -122,8 +118,7 @@ class Scenes(Draw):
         subj = self.animate()
         row, cause = self.cause(subj.mention() if subj.person == 3 else again(subj))
         main = self.effect(row, subj)
-        key = "since" if main.neg or main.modal or self.p(0.25) else "because"
-        return self.join(key, cause, main)
+        return self.join("because", cause, main)
 
     def animate(self):
         subj = self.person("person", subject=True)
@@ -150,6 +145,8 @@ class Scenes(Draw):
                     main.tense = "present"
                 if main.modal.key == "can" and self.mode == "past":
                     main.modal = self.row("modals", "want")
+        elif stops:
+            main.neg = "not"
         return main
 
     def so(self):
@@ -163,12 +160,36 @@ class Scenes(Draw):
         main = self.effect(row, again_)
         return self.join("so", cause, main)
 
+    def in_weather(self, clauses):
+        """if it rains, one stays at home, and the other doesn't swim"""
+        self.need("habit", "future", "habit")
+        self.used.add("if")
+        mode, self.mode, self.timed = self.mode, "habit", True
+        row = self.one([r for r in table("reasons").values() if r.kind == "weather"])
+        self.rows.add(row)
+        first = self.weather(kinds=[row.key])
+        self.mode, self.locked = mode, True
+        effects = []
+        for _ in range(clauses):
+            self.forget()
+            self.used -= {"stay", "home", *row.effects.split(), *row.stops.split()}
+            effects.append(self.effect(row, self.animate()))
+        main = effects[0]
+        for more in effects[1:]:
+            main = self.join("and", main, more)
+        key = "if" if self.mode == "future" else "when"
+        self.tags.add("subordinate")
+        node = self.join(key, first, main)
+        if key == "if":
+            effects[0].zh_jiu = f"{node.id}.1"
+        return node
+
     def condition(self, clauses=1):
         """if it rains tomorrow, …; … when she is happy"""
-        self.mode = self.one(["habit", "future", "habit"])
-        key = "if" if self.mode == "future" or self.p(0.2) else self.one(["when", "when"])
+        self.need("habit", "future", "habit")
+        key = "if" if self.mode == "future" or self.p(0.1) else self.one(["when", "when"])
         subj = self.animate()
-        last = clauses == 1 and self.p(0.4)
+        last = clauses == 1 and self.p(0.75)
         mode, self.timed = self.mode, True
         self.mode = "habit"
         about = (subj.mention() if subj.person == 3 else again(subj)) if last else subj
@@ -196,7 +217,8 @@ class Scenes(Draw):
 
     def meanwhile(self):
         """when paul arrived, anna was reading"""
-        self.mode, self.timed = "past", True
+        self.need("past")
+        self.timed = True
         first = self.event(self.frames(wanted=["class:home", "arrive", "class:meet", "class:open"]))
         if first.neg or first.modal or first.manner or first.adverb:
             raise Reject
@@ -208,12 +230,12 @@ class Scenes(Draw):
         if second.subj.ref is first.subj.ref:
             raise Reject
         self.tags.add("subordinate")
-        last, first.bare = self.p(0.35), True
+        last, first.bare = self.p(0.6), True
         return self.join("when", first, second, swapped=last)
 
     def stopped(self):
         """wanted to swim, but it was raining"""
-        self.mode = self.one(["past", "prog"])
+        self.need("past", "prog")
         subj = self.animate()
         row, cause = self.cause(again(subj) if subj.person < 3 else subj.mention(), kinds="stops")
         mode = self.mode
@@ -227,8 +249,7 @@ class Scenes(Draw):
 
     def contrast(self):
         """likes apples, but prefers …; one does it, the other doesn't"""
-        if self.mode in ("recent", "perfect", "prog"):
-            self.mode = "past"
+        self.need("past", "habit", "future")
         going = ["class:out", "class:go", "class:play", "class:work"]
         first = self.event([f for f in self.frames(wanted=going) if not f.has("needdur")])
         if first.neg or first.adverb or first.modal:
@@ -244,9 +265,11 @@ class Scenes(Draw):
         """says that …"""
         key = self.one(["say", "think", "know_that", "hope"])
         if key == "hope":
-            self.mode = "future"
-        if self.mode in ("recent", "habit") and self.p(0.5):
-            self.mode = "past"
+            self.need("future")
+            clauses = 1
+        if "report" in self.used:
+            raise Reject
+        self.used.add("report")
         speaker = self.person("person", subject=True, plural=False)
         if key == "say" and speaker.person < 3:
             raise Reject
@@ -257,14 +280,12 @@ class Scenes(Draw):
             raise Reject
         if isinstance(comp, Clause):
             comp.front = False
-        if key == "know_that":
-            self.tags.add("word-sense")
         self.tags |= {"reported", "subordinate"}
         return Clause(self.row("frames", key), speaker, comp=comp)
 
     def there(self):
         """the market is near the church, and anna goes there every sunday"""
-        self.mode = self.one(["past", "habit", "future"])
+        self.need("past", "habit", "future")
         first = self.event([f for f in self.frames() if f.key in ("go", "stay", "arrive")]) if self.p(0.5) else self.where_is()
         if first.neg or first.modal or first.place is None or first.place.np is None:
             raise Reject
@@ -292,7 +313,7 @@ class Scenes(Draw):
 
     def some_of_them(self):
         """bought ten apples and gave three of them to paul"""
-        self.mode = self.one(["past", "past", "future"])
+        self.need("past", "past", "future")
         first = self.event(self.frames(wanted=["buy", "pick", "bake", "make"]))
         noun = first.obj.noun
         if first.neg or first.modal or first.adverb or noun is None or not noun.plural or first.obj.rel:
