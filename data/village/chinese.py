@@ -1,6 +1,6 @@
 """Chinese: classifiers, aspect, 把 and 被, what stands before the verb."""
 
-from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, words
+from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, one_subject, words
 
 PRONOUNS = {
     "i": "我",
@@ -28,7 +28,7 @@ def noun_phrase(n, neg=False) -> list[Word]:
     me = str(n.id)
     if n.pronoun or n.person < 3:
         if n.number:
-            return counted(n, n.number.zh)
+            return words("其中", me) + counted(n, n.number.zh)
         return words(pronoun(n), me)
     if n.name and n.noun is None:
         return words(n.name.zh, me)
@@ -39,7 +39,8 @@ def noun_phrase(n, neg=False) -> list[Word]:
         return body + words(n.name.zh, f"{me}.name")
     rel = relative(n) if n.rel else []
     det = determiner(n, neg)
-    return (det + rel if n.det == "a" or n.number else rel + det) + body
+    later = rel and n.rel.kind in ("obj", "of", "where") and n.det != "a" and not n.number
+    return (rel + det if later else det + rel) + body
 
 
 def noun_text(n):
@@ -58,7 +59,7 @@ def adjectives(n):
     for k, a in sorted(enumerate(n.adjs), key=lambda item: not item[1].de):
         mark = f"{n.id}.a{k}"
         found += words(a.zh, mark)
-        if a.de:
+        if a.de and not n.rel:
             found += words(a.de, f"{mark}?")
     return found
 
@@ -92,7 +93,7 @@ def determiner(n, neg):
         return words("一些", f"{me}.d")
     if n.det == "many":
         return words("很多", f"{me}.d")
-    if n.det == "the" and n.is_a("that") and not n.plural:
+    if n.det == "the" and not n.plural and (n.is_a("that") or n.human and n.rel):
         that = words("那", f"{me}.d?")
         return that + words(n.noun.classifier, f"{me}.d?")
     return []
@@ -118,7 +119,7 @@ def verb_words(c, text, v=None):
 
 def aspect(c):
     """The particle after the verb."""
-    if c.modal or c.bare:
+    if c.modal or c.bare or (not c.main and not c.shared):
         return []
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
         if c.frame.has("exp") and c.tense == "perfect":
@@ -151,6 +152,9 @@ def before_verb(c):
         found += words("就", f"{c.zh_jiu}?")
     if c.adverb:
         found += aligned(c.adverb.row.zh, c.adverb.id)
+    daily = c.time and c.time.row.zh.startswith("每") and not c.neg and not c.adverb
+    if daily and c.subj.det != "all":
+        found += words("都", f"{c.time.id}.1?")
     if c.subj.det == "all" and not c.subj.pronoun:
         found += words("都", f"{c.subj.id}.all")
     if c.tense == "recent":
@@ -158,7 +162,7 @@ def before_verb(c):
     found += negation(c)
     if c.modal:
         found += aligned(c.modal.zh, f"{c.id}.m")
-    elif c.tense == "future":
+    elif c.tense == "future" and not c.shared:
         found += words("会", f"{c.id}.will")
     going = c.tense in ("prog", "imperfect") and not c.frame.has("state")
     if going and not c.frame.has("zhe") and not c.modal and not c.passive:
@@ -170,13 +174,15 @@ def before_verb(c):
 
 def uses_ba(c, skip):
     n = c.obj
-    if not c.frame.has("ba") or n is None or skip == "obj" or c.asks in ("obj", "number"):
+    if not (c.frame.has("ba") or c.frame.has("gei")) or n is None or skip == "obj" or c.asks in ("obj", "number"):
         return False
     definite = n.pronoun or n.det in DEFINITE or n.name is not None
-    if n.number and (n.pronoun or n.det not in DEFINITE):
+    if n.number and not n.pronoun and n.det not in DEFINITE:
         definite = False
+    if not c.main and not c.shared:
+        return False  # 打开 门 的 人
     done = c.tense in ("past", "perfect", "recent") or c.command
-    return definite and done and not c.modal and c.asks not in ("place", "time")
+    return definite and (c.frame.has("gei") or (done and not c.modal)) and c.asks not in ("place", "time")
 
 
 def at(p, c, bare=False):
@@ -373,11 +379,13 @@ def quality(c, lead):
     if row.predicate == "le":
         if c.neg:
             raise Reject
-        return lead + body + ([] if c.bare else words("了", f"{v}?"))
+        return lead + body + ([] if c.bare in ("when", "rel") else words("了", f"{v}?"))
     if row.predicate == "no":
         raise Reject
     if c.degree == "very":
         return lead + words("非常", f"{c.id}.deg") + body
+    if c.bare == "if" and "state" in row.flags and not c.neg:
+        return lead + body + words("了", f"{v}?")
     hen = [] if c.neg or c.bare else words("很", f"{v}?")
     return lead + hen + body
 
@@ -396,9 +404,10 @@ def pivot(n):
 
 
 def time_words(c):
+    found = aligned(c.time.row.zh, c.time.id) if c.time else []
     if c.asks in QUESTION:
-        return words(QUESTION[c.asks], f"{c.id}.wh")
-    return aligned(c.time.row.zh, c.time.id) if c.time else []
+        found += words(QUESTION[c.asks], f"{c.id}.wh")
+    return found
 
 
 def subject(c, skip):
@@ -426,7 +435,7 @@ def clause(c, skip="", lead=()) -> list[Word]:
         rest += words("吗", f"{c.id}.q~", "q2~")
     if not time or c.asks in QUESTION:
         return who + time + rest
-    if len(who) <= 2 and not c.front:
+    if c.inner or (len(who) <= 2 and not c.front):
         return who + time + rest
     comma = words("，", f"{c.id}.comma") if len(who) > 2 else []
     return time + comma + who + rest
@@ -464,9 +473,12 @@ def subordinate(node, start, middle, end):
     comma = middle[:1]
     if comma and not last:
         comma[0].marks = (f"{node.id}.comma",)
-    one = last and isinstance(first, Clause) and isinstance(second, Clause)
-    one = one and first.subj.pronoun and first.subj.of is second.subj.ref
-    if not one:
+    one = one_subject(first, second)
+    if one and node.how.key == "when" and not last:  # 他 饿 的 时候 吃 奶酪
+        who = noun_phrase(first.subj)
+        who[-1].marks += (f"{second.subj.id}?",)
+        return who + clause(first, skip="subj") + end + clause(second, skip="subj")
+    if not one or not last:
         found = start + render(first) + end
         return found + comma + middle[1:] + render(second)
     who = noun_phrase(second.subj)

@@ -177,6 +177,7 @@ class NP:
             owner=None,
             adjs=[],
             measure=None,
+            number=None,
             id=next(_ids),
         )
 
@@ -228,7 +229,8 @@ class Clause:
     purpose: "Clause | None" = None
     gap: str = ""  # the role that the relative word fills
     zh_jiu: str = ""  # mark of the word that 就 belongs to
-    bare: bool = False  # Chinese: no 很 in a condition
+    bare: str = ""  # Chinese, in a condition (if, when) or before its noun (rel): no 很
+    inner: bool = False  # a reported clause: Chinese says its time after its subject
     id: int = field(default_factory=lambda: next(_ids))
 
     def roles(self):
@@ -254,6 +256,16 @@ class Joined:
     second: object
     swapped: bool = False  # when, if: the main clause stands first in English
     id: int = field(default_factory=lambda: next(_ids))
+
+
+def one_subject(first, second) -> bool:
+    """Is the subject of one clause a pronoun for that of the other, or i, you, we in both?"""
+    if not (isinstance(first, Clause) and isinstance(second, Clause)):
+        return False
+    a, b = first.subj, second.subj
+    if a.person < 3:
+        return (a.person, a.plural) == (b.person, b.plural)
+    return a.ref is b.ref
 
 
 @dataclass(eq=False)

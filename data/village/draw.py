@@ -22,7 +22,7 @@ HELD_OUT = {
         "white dress, white horse, yellow flower, young fisher"
     ).split(", ")
 }
-MODES = (("past", 8), ("habit", 5), ("prog", 4), ("future", 5), ("recent", 4), ("perfect", 9))
+MODES = (("past", 8), ("habit", 5), ("prog", 3), ("future", 5), ("recent", 4), ("perfect", 9))
 
 
 class Draw:
@@ -36,7 +36,7 @@ class Draw:
         fresh_ids()
         self.rich, self.depth = rich, 0
         self.used, self.rows, self.tags = set(), set(), set()
-        self.pairs, self.people, self.clauses = set(), [], []
+        self.pairs, self.people, self.genders = set(), [], set()
         self.mode, self.locked = self.weighted(MODES), False
         self.timed = False
 
@@ -92,7 +92,9 @@ class Draw:
         return self.by_noun(kinds, subject, plural)
 
     def speaker(self, keys=("i", "i", "you", "we", "he", "she")):
-        key = self.one([k for k in keys if k not in self.used])
+        taken = {"m": "he", "f": "she"}
+        stray = {taken[g] for g in self.genders}
+        key = self.one([k for k in keys if k not in self.used | stray])
         self.used |= {key, "he", "she", "they"} if key in ("he", "she") else {key}
         if key in ("he", "she"):
             return self.cast(NP(pronoun=True, gender="m" if key == "he" else "f"))
@@ -144,7 +146,7 @@ class Draw:
         self.describe(np)
         if not many and rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
-        if self.p(0.15 + 0.45 * self.rich):
+        if self.p(0.2 + 0.55 * self.rich):
             self.relative(np)
         return self.cast(np)
 
@@ -171,6 +173,7 @@ class Draw:
         return self.pick([r for r in table("names").values() if r.split == self.split])
 
     def cast(self, np):
+        self.genders.add(np.gender)
         self.people.append(np)
         return np
 
@@ -222,17 +225,18 @@ class Draw:
             self.measure(np, frame)
         elif np.det == "poss":
             np.owner = self.owner(owner)
-            np.plural = "own" in flags and np.owner.plural and bool(noun.plural)
         elif np.det == "own":
             np.owner = self.owner_noun()
-        elif np.det == "the" and noun.plural and self.p(0.25):
+        elif np.det == "the" and noun.plural and "own" not in flags and self.p(0.25):
             np.plural = True
+        if "own" in flags and owner is not None and np.det in ("the", "poss"):
+            np.plural = owner.plural and bool(noun.plural)
         if np.det in ("bare", "some") and not np.plural and "mass" not in noun.kinds.split():
             if noun.key != "music":
                 np.det = "a"
         np.generic = "state" in flags and np.det == "bare"
         self.describe(np)
-        if np.det == "the" and self.p(0.15 + 0.5 * self.rich):
+        if np.det == "the" and self.p(0.2 + 0.6 * self.rich):
             self.relative(np)
         return np
 
@@ -258,18 +262,19 @@ class Draw:
         loose = self.mode in ("habit", "future", "prog")
         if "mass" in kinds:
             found = (("some", 2), ("measure", 3 * measured), ("bare", 3 * loose))
-            return found if "indef" in flags else (*found, ("the", 1))
-        few = many and (self.mode != "habit" or "food" in kinds)
+            return found if "indef" in flags or self.mode == "habit" else (*found, ("the", 1))
+        few = many and self.mode != "habit"
         found = (("a", 4), ("number", 3 * few), ("some", 0.7 * many), ("measure", measured))
         loose = loose and "ditrans" not in flags
         found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many))
-        return found if "indef" in flags else (*found, ("the", 2), ("this", 1), ("poss", 0.6))
+        eats = self.mode == "habit" and {"food", "mass"} & set(kinds)
+        return found if "indef" in flags or eats else (*found, ("the", 2), ("this", 1), ("poss", 0.6))
 
     def measure(self, np, frame):
         np.measure, np.det = self.one(vessels(np.noun, frame)), "a"
         self.rows.add(np.measure)
         np.plural = bool(np.noun.plural) and np.measure.key != "piece"
-        if self.p(0.5):
+        if self.p(0.5) and self.mode != "habit":
             np.number = self.number()
 
     def owner(self, subject):
@@ -318,10 +323,11 @@ class Draw:
         if self.depth or np.rel or np.pronoun or np.det in ("all", "own", "poss", "none"):
             return
         self.depth += 1
+        timed, self.timed = self.timed, True
         keep, self.mode = self.mode, self.one(["past", "habit", "past"])
         maker = self.weighted(self.relatives(np))
         maker(np)
-        self.mode = keep
+        self.mode, self.timed = keep, timed
         self.depth -= 1
 
     def relatives(self, np):
@@ -335,13 +341,15 @@ class Draw:
 
     def rel_subject(self, np):
         frames = [f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")]
-        if self.p(0.15) and np.human:
-            clause = self.quality(self.gap(np))
+        if self.p(0.1) and np.human:
+            clause = self.quality(self.gap(np), "state")
         elif self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
             clause = Clause(self.row("frames", "have"), self.gap(np), obj=thing)
         else:
             clause = self.event(frames, subj=self.gap(np))
+            if clause.obj is None and clause.place is None:
+                self.set_place(clause, self.place(clause.frame.place.lstrip("+") or "none"))
         np.rel = Relative("subj", self.plain(clause))
 
     def gap(self, np):
@@ -356,7 +364,7 @@ class Draw:
         frames = [f for f in frames if not f.has("progonly") and "*" not in f.en]
         frames = [f for f in frames if not (f.has("indef") and f.key in ("draw",))]
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
-        np.rel = Relative("obj", self.plain(clause), bare=self.p(0.4))
+        np.rel = Relative("obj", self.plain(clause), bare=not np.human and self.p(0.5))
 
     def rel_of(self, np):
         frames = [f for f in table("frames").values() if f.fr_obj == "de" and float(f.weight)]
@@ -378,7 +386,7 @@ class Draw:
             clause = Clause(self.row("frames", "be"), owned, comp=self.pick(nouns_of("trade")))
         else:
             clause = self.quality(owned)
-            clause.bare = False
+            clause.bare = ""
         np.rel = Relative("whose", clause)
 
     def rel_where(self, np):
@@ -443,7 +451,6 @@ class Draw:
         self.set_place(clause, place)
         self.set_time(clause, mode)
         self.extras(clause, mode)
-        self.clauses.append(clause)
         if frame.has("sense"):
             self.tags.add("word-sense")
         if frame.has("idiom"):
@@ -455,6 +462,8 @@ class Draw:
         people = [r for r in rows if "person" in r.kinds.split()]
         if people and (len(people) == len(rows) or self.p(0.6)):
             return self.somebody(frame.obj)
+        if frame.has("class:wear") and feminine_wearer(subj):
+            rows = [r for r in rows if "dress" not in r.kinds]
         things = " ".join(r.key for r in rows if r not in people)
         return self.thing(things, frame, owner=subj)
 
@@ -469,6 +478,8 @@ class Draw:
         clause.to = self.person()
         if clause.to.pronoun and clause.to.person == 3:
             raise Reject
+        if frame.has("gei"):
+            clause.to.rel = None
         clause.shift = frame.has("ditrans") and (self.p(0.9) or clause.obj.rel is not None)
         clause.shift = clause.shift and not clause.obj.pronoun and clause.to.rel is None
 
@@ -482,7 +493,7 @@ class Draw:
         frame = clause.frame
         if place is not None:
             clause.place = place
-        elif frame.place.startswith("+") or (frame.place and self.p(0.45)):
+        elif frame.place.startswith("+") or (frame.place and self.p(0.5)):
             clause.place = self.place(frame.place.lstrip("+"), clause.subj)
 
     def place(self, kinds, subj=None):
@@ -508,7 +519,7 @@ class Draw:
             np.det, np.owner = "poss", self.owner(subj)
         else:
             self.describe(np, 0.1 + 0.3 * self.rich)
-            if self.p(0.15 + 0.4 * self.rich):
+            if self.p(0.25 + 0.5 * self.rich):
                 self.relative(np)
         return Place(prep, np)
 
@@ -528,13 +539,20 @@ class Draw:
         self.rows.add(row)
         if self.depth == 0:
             self.timed = True
-        clause.time, clause.front = Adverb(row), self.depth == 0 and self.p(0.2)
+        hanging = any(np and np.rel for np in (clause.obj, clause.to, clause.place and clause.place.np))
+        if hanging and self.depth:
+            return
+        clause.time, clause.front = Adverb(row), self.depth == 0 and (hanging or self.p(0.2))
 
     def extras(self, clause, mode):
         """Negation, a modal verb, an adverb, how and how long."""
         frame, kind = clause.frame, "state" if clause.frame.has("state") else mode
         if frame.has("expneed") or (mode == "perfect" and frame.has("exp") and self.p(0.5)):
             clause.neg = "never" if self.p(0.6) or not frame.has("expneed") else ""
+            if clause.neg:
+                self.soften(clause.obj)
+            if clause.subj.det == "all":
+                raise Reject
         elif mode == "perfect" and not frame.has("state"):
             clause.adverb = Adverb(self.row("adverbs", "already"))
         elif mode in ("past", "habit") and self.p(0.07) and not frame.has("post"):
@@ -544,7 +562,10 @@ class Draw:
         elif self.p(0.16):
             self.adverb(clause, kind)
         hours = frame.has("dur") and mode in ("past", "future", "habit") and not clause.neg
-        hours = hours and not clause.modal
+        hours = hours and not clause.modal and (clause.obj is None or clause.obj.human)
+        hanging = any(np and np.rel for np in (clause.obj, clause.to, clause.place and clause.place.np))
+        if hanging:
+            return
         if hours and (self.p(0.2) or (frame.has("needdur") and mode == "past")):
             rows = [m for m in table("manners").values() if m.where == "after"]
             clause.manner = Adverb(self.one(rows))
@@ -566,9 +587,20 @@ class Draw:
     def negate(self, clause):
         if clause.subj.det == "all":
             return
+        self.soften(clause.obj)
         clause.neg = "not" if self.mode == "past" or self.p(0.6) else "never"
-        if clause.time and clause.neg == "never":
+        if clause.time and (clause.neg == "never" or self.mode == "habit"):
             clause.time = None
+
+    @staticmethod
+    def soften(obj):
+        """No some, three or many under a negation."""
+        if obj is not None and not obj.pronoun and obj.det in ("some", "many", "bare", "a"):
+            obj.measure = obj.number = None
+            if obj.noun and (obj.noun.plural is None or obj.is_a("mass")):
+                obj.det, obj.plural = "bare", False
+            elif obj.det != "a":
+                obj.det, obj.plural = "bare", bool(obj.noun and obj.noun.plural)
 
     def modal(self, clause, mode):
         rows = [
@@ -578,7 +610,7 @@ class Draw:
             and (not m.flags or clause.subj.human)
             and (m.key != "like" or set(m.flags.split()) & set(clause.frame.flags.split()))
         ]
-        if clause.frame.has("state") or clause.frame.has("progonly"):
+        if clause.frame.has("state") or clause.frame.has("progonly") or clause.frame.has("nomodal"):
             return
         clause.modal = self.one(rows)
         self.rows.add(clause.modal)
@@ -599,14 +631,14 @@ class Draw:
 
     # Sentences of one clause
 
-    def quality(self, subj=None):
+    def quality(self, subj=None, flag=""):
         """Somebody or something is young, tired, expensive."""
         rows = [a for a in table("adjectives").values() if a.of]
         if subj is None:
             row = self.one(rows)
             subj = self.somebody_of(row)
         else:
-            rows = [a for a in rows if self.suits(a.of, subj)]
+            rows = [a for a in rows if self.suits(a.of, subj) and flag in a.flags]
             row = self.one([a for a in rows if "avoir" not in a.flags or subj.human])
         held = {(row.en, subj.noun.en)} & HELD_OUT if subj.noun else set()
         if held and not self.force_held:
@@ -615,10 +647,10 @@ class Draw:
             self.pairs.add((row.en, subj.noun.en))
         self.rows.add(row)
         clause = Clause(self.row("frames", "be"), subj, comp=row)
-        clause.bare = self.depth > 0
+        clause.bare = "rel" if self.depth else ""
         if row.predicate == "hen" and self.p(0.2) and not self.depth:
             clause.degree = "very"
-        elif self.p(0.1) and "dont_neg" not in row.flags and not self.depth:
+        elif self.p(0.1) and "dont_neg" not in row.flags and not self.depth and subj.det != "all":
             clause.neg = "not"
         return clause
 
@@ -645,7 +677,8 @@ class Draw:
     def one_of_kind(self, kind):
         if kind in ("person", "adult", "trade"):
             return self.person(kind, subject=True, plural=False)
-        return self.thing(kind, dets=(("the", 3), ("poss", 3), ("this", 1), ("own", 2)))
+        dets = (("the", 3), ("this", 2)) if kind == "building" else (("the", 3), ("poss", 3), ("this", 1), ("own", 2))
+        return self.thing(kind, dets=dets)
 
     def exist(self):
         rows = [r for r in table("places").values() if r.holds]
@@ -662,7 +695,7 @@ class Draw:
             what.det, what.plural, what.number = "some", False, None
         place = Place(self.row("preps", row.prep), np)
         frame, what.there = self.row("frames", "exist"), True
-        return Clause(frame, what, place=place, neg="not" if what.det == "a" and self.p(0.1) else "")
+        return Clause(frame, what, place=place)
 
     def trade(self):
         key = self.one(["be", "be", "become"])
@@ -704,7 +737,7 @@ class Draw:
         return Weather(row)
 
     def passive(self):
-        self.need("past", "future")
+        self.need("past")
         frames = [f for f in self.frames() if f.has("bei")]
         clause = self.event(frames)
         if clause.subj.pronoun or clause.subj.person < 3 or clause.obj.rel:
@@ -725,6 +758,7 @@ class Draw:
         fits = [f for f in self.frames() if kinds & set(f.place.lstrip("+").split()) and not f.has("post")]
         fits = [f for f in fits if self.suits(f.subj, clause.subj) and f.has("errand")]
         keep, self.timed = self.timed, True
+        clause.place.np.rel = None
         purpose = self.event(fits, subj=clause.subj)
         self.timed = keep
         purpose.place = purpose.adverb = purpose.modal = purpose.manner = None
@@ -745,6 +779,10 @@ class Draw:
             self.timed = True
         clause = self.ask(kind)
         clause.asks, clause.adverb = kind, None
+        if clause.subj.person == 1 and not clause.subj.plural and kind != "yes":
+            raise Reject
+        if clause.subj.det == "all" or (clause.modal and clause.modal.key in ("must", "have_to")):
+            raise Reject
         if kind not in ("yes", "why"):
             clause.neg = ""
         if clause.neg == "never":
@@ -826,6 +864,11 @@ def vessels(noun, frame):
         for m in table("measures").values()
         if noun.key in m.nouns.split() and frame.key in m.frames.split()
     ]
+
+
+def feminine_wearer(subj):
+    """Not for men: dresses. (i, you: nobody knows.)"""
+    return subj.person < 3 or subj.gender != "f"
 
 
 def together(clause):

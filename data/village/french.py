@@ -1,6 +1,8 @@
 """French: agreement, clitics, the passé composé, inversion, elision, contraction."""
 
-from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, table, words
+from dataclasses import replace
+
+from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, one_subject, table, words
 
 VERBS = table("verbs_fr")
 SUBJECT = {"i": "je", "you": "tu", "we": "nous", "he": "il", "she": "elle", "it": "il"}
@@ -25,7 +27,7 @@ INVERTED = {
     **{f"{verb} tu": f"{verb}-tu" for verb in ("as", "vas", "es", "veux", "peux")},
     **{f"{verb} ils": f"{verb}-ils" for verb in ("ont", "vont", "sont")},
 }
-VOWELS = "aeiouhàâéèêîôœ"
+VOWELS = "aeiouyhàâéèêîôœ"
 ELIDED = {"LE", "LA", "je", "me", "te", "se", "ne", "de", "que", "le", "la"}
 CONTRACTED = {
     ("de", "LE"): "du",
@@ -368,7 +370,7 @@ class Said:
                 text = agree("assis assise assis assises", self.subj)
             found += words(text.rstrip("!"), f"{mark}.v" if main else f"{mark}.v?")
         manner = aligned(c.manner.row.fr, c.manner.id) if c.manner else []
-        if len(manner) == 1 and c.manner.row.where == "before":
+        if len(manner) == 1:
             found, manner = found + manner, []
         obj, to = self.object_words(), self.to_words()
         found += to + obj if self.obj and self.obj.rel else obj + to
@@ -484,6 +486,8 @@ def infinitive(c):
 
 def subject(s, skip):
     c = s.c
+    if c.shared and c.subj.person == 1 and not c.subj.plural:
+        return words("je", f"{c.subj.id}?")
     if skip == "subj" or c.shared or c.command:
         return []
     if c.frame.key == "exist":
@@ -538,7 +542,8 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
         return question(s, who, head, first, after, tail)
     please = words(", s' il te plaît", f"{c.id}.please~") if c.command and not c.neg else []
     noun = who and not (s.subj.pronoun or s.subj.person < 3)
-    if flip and noun and not tail and not c.neg and not c.modal:
+    present_only = c.tense == "present"
+    if flip and noun and present_only and not tail and not c.neg and not c.modal:
         return head + [first] + after + who
     return time + comma + who + head + [first] + after + tail + please
 
@@ -558,7 +563,8 @@ def question(s, who, head, first, after, tail):
         return esk + who + head + [first] + after + tail
     if light and inverted:
         return asked + head + [merged(inverted, first, who)] + after + tail
-    if not light and not tail and c.asks in ("place", "obj", "time") and not c.neg:
+    quick = c.asks in ("place", "obj", "time") and asked[0].text != "qui"
+    if not light and not tail and quick and not c.neg:
         return asked + head + [first] + after + who  # que lit anna ?
     if not light and inverted and asked[0].text != "que":
         extra = Word(inverted, (*first.marks, f"{who[-1].marks[0].split('.')[0]}?"))
@@ -590,7 +596,10 @@ def render(node) -> list[Word]:
         return aligned(node.row.fr, node.id)
     mark = node.id
     joint = aligned(node.how.fr, mark)
-    first, second = render(node.first), render(node.second)
+    one, two = node.first, node.second
+    if node.how.key == "if" and node.swapped and one_subject(one, two):
+        one, two = replace(one, subj=two.subj), replace(two, subj=one.subj)
+    first, second = render(one), render(two)
     if "sub" in node.how.kinds and (not node.swapped or node.how.key == "if"):
         return joint + first + words(",", f"{mark}.comma") + second
     if "sub" in node.how.kinds or "last" in node.how.kinds:

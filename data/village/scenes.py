@@ -9,8 +9,8 @@ SINGLE = (
 )  # fmt: skip
 PLAIN = (("event", 10), ("quality", 1), ("have", 0.5), ("passive", 1), ("exist", 1.5), ("motion_purpose", 1.5))
 TWO = (
-    ("sequence", 5), ("because", 5), ("so", 2.5), ("condition", 5), ("stopped", 2), ("report", 0.8),
-    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 2), ("both", 1.5),
+    ("sequence", 5), ("because", 6), ("so", 2), ("condition", 6.5), ("stopped", 2), ("report", 0.8),
+    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.7), ("both", 1.5),
 )  # fmt: skip
 
 
@@ -50,13 +50,12 @@ class Scenes(Draw):
     def forget(self):
         """A new main clause: people may be named again by their place in it."""
         self.people = []
-        self.clauses = []
 
     def join(self, key, first, second, **more):
         for node in (first, second):
             if isinstance(node, Clause) and (node.asks or node.command):
                 raise Reject
-        self.tags.add({"and": "coordination", "vp_and": "coordination", "vp_then": "coordination"}.get(key, key))
+        self.tags.add({"and": "coordination", "vp_and": "coordination", "vp_then": "coordination", "vp_some": "coordination"}.get(key, key))
         return Joined(self.row("joins", key), first, second, **more)
 
     # Two clauses about the same people
@@ -79,6 +78,7 @@ class Scenes(Draw):
             first.to = None
         second = self.event(frames, subj=self.said_again(first.subj), obj=obj)
         self.plain_second(second)
+        first.time, second.time = first.time or second.time, None
         if row.object == "same" and second.to and second.to.person < 3 and obj.pronoun:
             second.to = None if not second.frame.to.startswith("+") else second.to
         second.shared = True
@@ -110,7 +110,7 @@ class Scenes(Draw):
         return row, clause
 
     def state_mode(self):
-        self.need("past", "prog")
+        self.need("past", "past", "prog")
 
     def because(self):
         """drinks some water because he is thirsty"""
@@ -134,6 +134,11 @@ class Scenes(Draw):
         self.timed = self.timed or stops
         main = self.event(frames, subj=subj)
         main.neg, main.adverb, main.modal, main.manner = "", None, None, None
+        main.to = None if main.frame.has("for") else main.to
+        if stops:
+            self.soften(main.obj)
+            if main.time and main.time.row.tense == "habit":
+                main.time = None
         if main.frame.has("needdur") and main.tense == "past":
             raise Reject
         if stops and self.mode in ("past", "prog", "habit"):
@@ -172,7 +177,7 @@ class Scenes(Draw):
         effects = []
         for _ in range(clauses):
             self.forget()
-            self.used -= {"stay", "home", *row.effects.split(), *row.stops.split()}
+            self.used -= {*row.effects.split(), *row.stops.split()} - {"stay"}
             effects.append(self.effect(row, self.animate()))
         main = effects[0]
         for more in effects[1:]:
@@ -197,7 +202,7 @@ class Scenes(Draw):
         if isinstance(cause, Weather):
             about, last_subj = subj, subj
         else:
-            cause.bare = True
+            cause.bare = key
             last_subj = subj if last else (subj.mention() if subj.person == 3 else again(subj))
         self.mode = mode
         if clauses > 1 and not last:
@@ -230,18 +235,20 @@ class Scenes(Draw):
         if second.subj.ref is first.subj.ref:
             raise Reject
         self.tags.add("subordinate")
-        last, first.bare = self.p(0.6), True
+        last, first.bare = self.p(0.6), "when"
         return self.join("when", first, second, swapped=last)
 
     def stopped(self):
         """wanted to swim, but it was raining"""
-        self.need("past", "prog")
+        self.need("past", "past", "prog")
         subj = self.animate()
         row, cause = self.cause(again(subj) if subj.person < 3 else subj.mention(), kinds="stops")
         mode = self.mode
         self.mode = "past" if mode == "past" else "habit"
         first = self.event([f for f in self.frames(wanted=row.stops.split())], subj=subj)
         first.neg, first.adverb, first.manner = "", None, None
+        if first.tense != "past":
+            first.time = None
         first.modal = self.row("modals", "want")
         if isinstance(cause, Weather):
             cause.cause = False
@@ -256,7 +263,7 @@ class Scenes(Draw):
             raise Reject
         self.timed = True
         other = self.person("person", subject=True)
-        frames = [f for f in self.frames(wanted=["class:home", "class:rest", "class:read", "class:cook", "class:clean"])]
+        frames = [f for f in self.frames(wanted=["class:home", "class:rest"])]
         second = self.event(frames, subj=other)
         second.front = False
         return self.join("but", first, second)
@@ -279,7 +286,7 @@ class Scenes(Draw):
         if isinstance(comp, Clause) and comp.subj.ref is speaker.ref:
             raise Reject
         if isinstance(comp, Clause):
-            comp.front = False
+            comp.front, comp.inner = False, True
         self.tags |= {"reported", "subordinate"}
         return Clause(self.row("frames", key), speaker, comp=comp)
 
@@ -329,8 +336,9 @@ class Scenes(Draw):
         some.number = self.one([table("numbers")[k] for k in ("two", "three", "four", "five")])
         second = self.event(frames, subj=self.said_again(first.subj), obj=some)
         self.plain_second(second)
+        first.time, second.time = first.time or second.time, None
         second.shared, second.shift = True, False
-        return self.join("vp_and", first, second)
+        return self.join("vp_some", first, second)
 
     def both(self):
         first = self.scene(1)
