@@ -1,5 +1,7 @@
 """Chinese: classifiers, aspect, 把 and 被, what stands before the verb."""
 
+from dataclasses import replace
+
 from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, one_subject, words
 
 PRONOUNS = {
@@ -24,7 +26,8 @@ def pronoun(n):
     return {"m": "他", "f": "她"}[n.gender] if n.human else "它"
 
 
-def noun_phrase(n, neg=False) -> list[Word]:
+def noun_phrase(n, neg=False, plain=False) -> list[Word]:
+    """neg: under a negation, plain: not in a past; then a or some isn't said."""
     me = str(n.id)
     if n.pronoun or n.person < 3:
         if n.number:
@@ -38,8 +41,8 @@ def noun_phrase(n, neg=False) -> list[Word]:
     if n.name:
         return body + words(n.name.zh, f"{me}.name")
     rel = relative(n) if n.rel else []
-    det = determiner(n, neg)
-    later = rel and n.rel.kind in ("obj", "of", "where") and n.det != "a" and not n.number
+    det = [] if plain and n.det == "some" and n.is_a("mass") else determiner(n, neg)
+    later = rel and n.rel.kind != "subj" and n.det != "a" and not n.number
     return (rel + det if later else det + rel) + body
 
 
@@ -119,10 +122,18 @@ def verb_words(c, text, v=None):
 
 def aspect(c):
     """The particle after the verb."""
-    if c.modal or c.bare or (not c.main and not c.shared):
+    if c.modal or c.bare:
         return []
+    if not c.main and not c.shared:  # a relative clause
+        if c.tense != "past" or c.frame.has("state"):
+            return []
+        if c.obj is None:
+            return words("过", f"{c.id}.v?") if "." in c.frame.zh else []
+        return words("了", f"{c.id}.v?") if counts(c.obj) else []
+    if c.tense == "recent" and c.obj is not None and counts(c.obj):
+        return words("了", f"{c.id}.v?")
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
-        if c.frame.has("exp") and c.tense == "perfect":
+        if c.frame.has("exp") and c.tense == "perfect" and not c.adverb:
             return words("过", f"{c.id}.perf", f"{c.id}.v?")
         return words("了", f"{c.id}.perf?", f"{c.id}.v?")
     if c.neg == "never" and c.tense in ("past", "perfect"):
@@ -130,6 +141,11 @@ def aspect(c):
     if c.frame.has("zhe") and c.tense in ("prog", "imperfect"):
         return words("着", f"{c.id}.prog?", f"{c.id}.v?")
     return []
+
+
+def counts(n):
+    """How many is said: then a past event has 了."""
+    return bool(n.number or n.measure or n.det in ("a", "some", "many"))
 
 
 def negation(c):
@@ -230,7 +246,7 @@ def object_words(c, skip):
         return words("多少", f"{n.id}.d") + noun_words(noun_text(n), n.id)
     if c.obj is None or skip == "obj":
         return []
-    return noun_phrase(c.obj, neg=bool(c.neg))
+    return noun_phrase(c.obj, neg=bool(c.neg), plain=c.tense != "past")
 
 
 def giving(c, skip):
@@ -248,8 +264,12 @@ def predicate(c, skip) -> list[Word]:
         return copula(c)
     lead = before_verb(c)
     here, after_place = place_words(c, skip)
-    if lead and here and (lead[-1].text, here[0].text) == ("在", "在"):
-        here[0].marks += lead.pop().marks
+    going = [w for w in lead if w.text == "在"]
+    if going and here and here[0].text == "在":
+        here[0].marks += going[0].marks
+        lead.remove(going[0])
+    if c.adverb and c.adverb.row.key == "only":
+        lead, here = here + lead, []
     to_before, to_after = giving(c, skip)
     obj, le = object_words(c, skip), aspect(c)
     long = aligned(c.manner.row.zh, c.manner.id) if duration(c) else []
@@ -266,7 +286,8 @@ def predicate(c, skip) -> list[Word]:
     if skip == "obj" and c.tense in ("past", "recent"):
         le = []
     if c.tense == "past" and c.asks in ("place", "time") and not c.neg and not c.modal and not c.frame.has("goal"):
-        le = [] if c.frame.has("state") else words("的", f"{c.id}.v?")
+        if not (c.obj and counts(c.obj)):
+            le = [] if c.frame.has("state") else words("的", f"{c.id}.v?")
     if uses_ba(c, skip):
         return lead + here + to_before + with_ba(c, obj, after_place, to_after, le)
     verb = zh.split()
@@ -290,7 +311,7 @@ def predicate(c, skip) -> list[Word]:
     if c.frame.has("goal") or c.frame.has("goal2"):
         found = verb_words(c, zh) + le + after_place
     if c.purpose:
-        found = verb_words(c, zh) + after_place + purpose(c.purpose, le)
+        found = verb_words(c, zh) + le + after_place + purpose(c.purpose, [])
     return lead + here + to_before + found
 
 
@@ -317,8 +338,8 @@ def done_verb(c, text, le, long):
             return words(parts[0], v) + words(parts[1], f"{c.id}.v") + le
         return words(text, v) + le
     verb, noun = text.split(".")
-    if not le and not long:
-        return words(verb + noun, v)
+    if not long and (not le or le[0].text == "了"):
+        return words(verb + noun, v) + le
     return words(verb, v) + le + long + words(noun, v)
 
 
@@ -384,7 +405,7 @@ def quality(c, lead):
         raise Reject
     if c.degree == "very":
         return lead + words("非常", f"{c.id}.deg") + body
-    if c.bare == "if" and "state" in row.flags and not c.neg:
+    if c.bare == "if" and "change" in row.flags and not c.neg:
         return lead + body + words("了", f"{v}?")
     hen = [] if c.neg or c.bare else words("很", f"{v}?")
     return lead + hen + body
@@ -470,7 +491,10 @@ def subordinate(node, start, middle, end):
     """The condition first: 安娜 因为 累 了 ， 所以 …, where she is one for both."""
     first, second = node.first, node.second
     last = node.swapped or node.how.key == "because"
-    comma = middle[:1]
+    comma, time = middle[:1], []
+    if node.how.key == "because" and isinstance(second, Clause) and second.time:
+        time = time_words(second)  # 安娜 昨天 因为 …
+        second = replace(second, time=None)
     if comma and not last:
         comma[0].marks = (f"{node.id}.comma",)
     one = one_subject(first, second)
@@ -479,14 +503,14 @@ def subordinate(node, start, middle, end):
         who[-1].marks += (f"{second.subj.id}?",)
         return who + clause(first, skip="subj") + end + clause(second, skip="subj")
     if not one or not last:
-        found = start + render(first) + end
+        found = time + start + render(first) + end
         return found + comma + middle[1:] + render(second)
     who = noun_phrase(second.subj)
     who[-1].marks += (f"{first.subj.id}",) if second.subj.pronoun else (f"{first.subj.id}?",)
     condition = clause(first, skip="subj")
     if end:
         comma = []
-    return who + start + condition + end + comma + middle[1:] + clause(second, skip="subj")
+    return who + time + start + condition + end + comma + middle[1:] + clause(second, skip="subj")
 
 
 def sentence(node, end) -> list[Word]:

@@ -182,13 +182,15 @@ class Draw:
 
     # Things and animals
 
-    def describe(self, np, chance=None):
+    def describe(self, np, chance=None, old=True):
         """Perhaps an adjective that suits the noun."""
         keys = np.noun.adjectives.split()
         chance = 0.3 + 0.5 * self.rich if chance is None else chance
         if not keys or np.name or not (self.p(chance) or self.force_held):
             return
-        rows = [table("adjectives")[k] for k in keys]
+        rows = [table("adjectives")[k] for k in keys if old or not k.startswith("old")]
+        if not rows:
+            return
         held = [a for a in rows if (a.en, np.noun.en) in HELD_OUT]
         if self.force_held and held:
             rows = held
@@ -235,8 +237,8 @@ class Draw:
             if noun.key != "music":
                 np.det = "a"
         np.generic = "state" in flags and np.det == "bare"
-        self.describe(np)
-        if np.det == "the" and self.p(0.2 + 0.6 * self.rich):
+        self.describe(np, old="creates" not in flags)
+        if np.det == "the" and "class:garden" not in flags and self.p(0.2 + 0.6 * self.rich):
             self.relative(np)
         return np
 
@@ -251,6 +253,10 @@ class Draw:
             return (("bare" if "sound" in kinds else "the", 1),)
         if "own" in flags:
             return (("poss", 4), ("the", 1))
+        if frame and frame.has("progonly"):
+            return (("a", 1),)
+        if frame and frame.key == "own":
+            return (("the", 2), ("this", 1))
         if frame and frame.has("inverse"):
             return (("the", 4), ("this", 1), ("own", 2))
         if frame and frame.key == "afraid_of":
@@ -263,7 +269,7 @@ class Draw:
         if "mass" in kinds:
             found = (("some", 2), ("measure", 3 * measured), ("bare", 3 * loose))
             return found if "indef" in flags or self.mode == "habit" else (*found, ("the", 1))
-        few = many and self.mode != "habit"
+        few = many and self.mode not in ("habit", "prog")
         found = (("a", 4), ("number", 3 * few), ("some", 0.7 * many), ("measure", measured))
         loose = loose and "ditrans" not in flags
         found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many))
@@ -274,7 +280,7 @@ class Draw:
         np.measure, np.det = self.one(vessels(np.noun, frame)), "a"
         self.rows.add(np.measure)
         np.plural = bool(np.noun.plural) and np.measure.key != "piece"
-        if self.p(0.5) and self.mode != "habit":
+        if self.p(0.5) and self.mode not in ("habit", "prog"):
             np.number = self.number()
 
     def owner(self, subject):
@@ -324,7 +330,7 @@ class Draw:
             return
         self.depth += 1
         timed, self.timed = self.timed, True
-        keep, self.mode = self.mode, self.one(["past", "habit", "past"])
+        keep, self.mode = self.mode, self.one(["past", "past", "past", "prog"])
         maker = self.weighted(self.relatives(np))
         maker(np)
         self.mode, self.timed = keep, timed
@@ -341,8 +347,11 @@ class Draw:
 
     def rel_subject(self, np):
         frames = [f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")]
+        frames = [f for f in frames if not f.has("class:rest")]
         if self.p(0.1) and np.human:
             clause = self.quality(self.gap(np), "state")
+            if "avoir" in clause.comp.flags:
+                raise Reject
         elif self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
             clause = Clause(self.row("frames", "have"), self.gap(np), obj=thing)
@@ -358,10 +367,11 @@ class Draw:
     def rel_object(self, np):
         frames = [
             f
-            for f in self.frames(("habit", "past", "state"))
+            for f in self.frames(("past", "state"))
             if self.suits(f.obj, np) and f.fr_obj != "à" and f.fr_obj != "de"
         ]
-        frames = [f for f in frames if not f.has("progonly") and "*" not in f.en]
+        self.mode = "past"
+        frames = [f for f in frames if not f.has("progonly") and not {"*", "_"} & {*f.en, *f.zh}]
         frames = [f for f in frames if not (f.has("indef") and f.key in ("draw",))]
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
         np.rel = Relative("obj", self.plain(clause), bare=not np.human and self.p(0.5))
@@ -375,7 +385,10 @@ class Draw:
         np.rel = Relative("of", self.plain(clause), bare=self.p(0.4))
 
     def rel_whose(self, np):
-        if np.human:
+        old = any(a.en == "old" for a in np.adjs)
+        if np.human and (np.is_a("child") or old):
+            pool = nouns_of("dog cat horse" if old else "dog cat mother father")
+        elif np.human:
             pool = nouns_of("dog cat horse mother father brother sister house")
         else:
             pool = nouns_of("door window")
@@ -477,6 +490,8 @@ class Draw:
             return
         clause.to = self.person()
         if clause.to.pronoun and clause.to.person == 3:
+            raise Reject
+        if clause.obj.noun and "dress" in clause.obj.noun.kinds and feminine_wearer(clause.to):
             raise Reject
         if frame.has("gei"):
             clause.to.rel = None
@@ -622,6 +637,7 @@ class Draw:
         if clause.subj.det == "all":
             return
         rows = [r for r in table("adverbs").values() if kind in r.tenses.split()]
+        rows = [r for r in rows if r.key != "also"]
         rows = [r for r in rows if r.flags != "plural" or clause.subj.plural and clause.subj.person == 3]
         rows = [r for r in rows if r.flags != "object" or only_fits(clause)]
         rows = [r for r in rows if r.key in ("also", "all", "only", "together", "still") or not clause.time]

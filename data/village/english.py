@@ -291,6 +291,8 @@ def clause(c, skip="") -> list[Word]:
     manner = aligned(c.manner.row.en, c.manner.id) if c.manner else []
     not_ = words("not", f"{c.id}.neg") if c.neg == "not" and first.text != "cannot" else []
     tail = objects(c, skip) + complement(c)
+    if c.manner and c.manner.row.key == "together":
+        tail, manner = tail + manner, []
     tail += ([] if skip in ("where", "place") else where(c)) + last + manner + time
     if c.purpose:
         tail += words("to", f"{c.purpose.id}.to2") + infinitive(c.purpose)

@@ -10,7 +10,7 @@ SINGLE = (
 PLAIN = (("event", 10), ("quality", 1), ("have", 0.5), ("passive", 1), ("exist", 1.5), ("motion_purpose", 1.5))
 TWO = (
     ("sequence", 5), ("because", 6), ("so", 2), ("condition", 6.5), ("stopped", 2), ("report", 0.8),
-    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.7), ("both", 1.5),
+    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.7), ("both", 1), ("likewise", 2.5),
 )  # fmt: skip
 
 
@@ -162,6 +162,7 @@ class Scenes(Draw):
         again_ = subj.mention() if subj.person == 3 and row.kind == "state" else subj if row.kind != "state" else again(subj)
         if isinstance(cause, Weather):
             cause.cause = False
+            self.timed = True
         main = self.effect(row, again_)
         return self.join("so", cause, main)
 
@@ -265,8 +266,24 @@ class Scenes(Draw):
         other = self.person("person", subject=True)
         frames = [f for f in self.frames(wanted=["class:home", "class:rest"])]
         second = self.event(frames, subj=other)
-        second.front = False
+        second.front, second.neg = False, ""
         return self.join("but", first, second)
+
+    def likewise(self):
+        """anna swims, and paul also swims by the bridge"""
+        self.need("past", "habit", "future", "prog")
+        first = self.event([f for f in self.frames() if not f.has("needdur")])
+        if first.neg or first.adverb or first.modal or first.frame.obj and first.obj.pronoun:
+            raise Reject
+        self.timed = True
+        self.used.discard(first.frame.key)
+        other = self.person("person", subject=True)
+        second = self.event([first.frame], subj=other)
+        if second.manner or other.det == "all":
+            raise Reject
+        second.neg, second.modal, second.front = "", None, False
+        second.adverb = Adverb(self.row("adverbs", "also"))
+        return self.join("and", first, second)
 
     def report(self, clauses=1):
         """says that …"""
@@ -285,8 +302,11 @@ class Scenes(Draw):
             raise Reject
         if isinstance(comp, Clause) and comp.subj.ref is speaker.ref:
             raise Reject
-        if isinstance(comp, Clause):
-            comp.front, comp.inner = False, True
+        first = comp
+        while isinstance(first, Joined):
+            first = first.second if first.swapped or first.how.key == "because" else first.first
+        if isinstance(first, Clause):
+            first.front, first.inner = False, True
         self.tags |= {"reported", "subordinate"}
         return Clause(self.row("frames", key), speaker, comp=comp)
 
