@@ -2,7 +2,18 @@
 
 from dataclasses import replace
 
-from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, one_subject, words
+from core import (
+    Clause,
+    Joined,
+    Reject,
+    Weather,
+    Word,
+    aligned,
+    head,
+    noun_words,
+    one_subject,
+    words,
+)
 
 PRONOUNS = {
     "i": "我",
@@ -69,6 +80,8 @@ def adjectives(n):
 
 def possessive(n):
     owner = words(pronoun(n.owner), str(n.owner.id))
+    if any(a.de for a in n.adjs) and not n.rel:  # 你 漂亮 的 画
+        return owner
     near = n.is_a("kin") and not n.owner.plural and not n.plural
     return owner if near else owner + words("的", f"{n.owner.id}?")
 
@@ -104,7 +117,7 @@ def determiner(n, neg):
 
 def relative(n):
     rel, c = n.rel, n.rel.clause
-    of = words("的", str(rel.id))
+    of = words("的", str(rel.id), f"{c.id}.v?")
     skip = {"whose": "owner", "of": "obj"}.get(rel.kind, rel.kind)
     found = clause(c, skip=skip)
     if found[-1].text == "的":
@@ -129,7 +142,9 @@ def aspect(c):
             return []
         if c.obj is None:
             return words("过", f"{c.id}.v?") if "." in c.frame.zh else []
-        return words("了", f"{c.id}.v?") if counts(c.obj) else []
+        if c.gap == "obj":
+            return words("过", f"{c.id}.v?") if c.obj.human else []
+        return words("了", f"{c.id}.v?")
     if c.tense == "recent" and c.obj is not None and counts(c.obj):
         return words("了", f"{c.id}.v?")
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
@@ -156,7 +171,9 @@ def negation(c):
     if c.neg and c.command:
         return words("不要", mark)
     if c.neg:
-        past = c.tense in ("past", "perfect") and not c.modal and not c.frame.has("state")
+        past = (
+            c.tense in ("past", "perfect") and not c.modal and not c.frame.has("state")
+        )
         return words("没" if past else "不", mark)
     return []
 
@@ -190,7 +207,12 @@ def before_verb(c):
 
 def uses_ba(c, skip):
     n = c.obj
-    if not (c.frame.has("ba") or c.frame.has("gei")) or n is None or skip == "obj" or c.asks in ("obj", "number"):
+    if (
+        not (c.frame.has("ba") or c.frame.has("gei"))
+        or n is None
+        or skip == "obj"
+        or c.asks in ("obj", "number")
+    ):
         return False
     definite = n.pronoun or n.det in DEFINITE or n.name is not None
     if n.number and not n.pronoun and n.det not in DEFINITE:
@@ -198,7 +220,11 @@ def uses_ba(c, skip):
     if not c.main and not c.shared:
         return False  # 打开 门 的 人
     done = c.tense in ("past", "perfect", "recent") or c.command
-    return definite and (c.frame.has("gei") or (done and not c.modal)) and c.asks not in ("place", "time")
+    return (
+        definite
+        and (c.frame.has("gei") or (done and not c.modal))
+        and c.asks not in ("place", "time")
+    )
 
 
 def at(p, c, bare=False):
@@ -214,7 +240,7 @@ def goal(p):
     """The market, the riverside: where one goes, or comes from."""
     if p.np is None:
         return aligned(p.prep.zh, p.id)
-    side = words("边", f"{p.np.id}?") if p.prep.key == "by" else []
+    side = words("边", f"{p.id}.1~") if p.prep.key == "by" else []
     return noun_phrase(p.np) + side
 
 
@@ -253,7 +279,7 @@ def giving(c, skip):
     """(给 somebody before the verb, 给 somebody after it)"""
     if c.to is None or skip == "to":
         return [], []
-    to = words("给", f"{c.id}.to", f"{c.id}.v?")
+    to = words("给", f"{c.id}.to", f"{c.id}.v?", f"{head(c.to)}?")
     if c.frame.has("gei"):
         return [], to
     return to + noun_phrase(c.to), []
@@ -282,10 +308,21 @@ def predicate(c, skip) -> list[Word]:
         head, verb = zh.split(" _ ")
         if c.frame.has("from"):
             return lead + here + done_verb(c, verb, le, [])
-        return lead + words(head, f"{c.id}.p", f"{c.id}.v?") + obj + done_verb(c, verb, le, [])
+        return (
+            lead
+            + words(head, f"{c.id}.p", f"{c.id}.v?")
+            + obj
+            + done_verb(c, verb, le, [])
+        )
     if skip == "obj" and c.tense in ("past", "recent"):
         le = []
-    if c.tense == "past" and c.asks in ("place", "time") and not c.neg and not c.modal and not c.frame.has("goal"):
+    if (
+        c.tense == "past"
+        and c.asks in ("place", "time")
+        and not c.neg
+        and not c.modal
+        and not c.frame.has("goal")
+    ):
         if not (c.obj and counts(c.obj)):
             le = [] if c.frame.has("state") else words("的", f"{c.id}.v?")
     if uses_ba(c, skip):
@@ -326,21 +363,26 @@ def purpose(c, le):
     here, _ = place_words(c, "")
     if "." in c.frame.zh:
         return here + done_verb(c, c.frame.zh, le, [])
-    return here + to_before + verb_words(c, c.frame.zh) + le + obj
+    verb = verb_words(c, c.frame.zh)
+    _, to_after = giving(c, "")
+    if to_after:
+        return here + verb + to_after + le + noun_phrase(c.to) + obj
+    return here + to_before + verb + le + obj
 
 
 def done_verb(c, text, le, long):
     """游.泳: 游 了 泳, 游 了 两 个 小时 泳; 回来 了."""
-    v = f"{c.id}.v"
+    v, noun_mark = f"{c.id}.v", f"{c.id}.v"
+    if text.endswith("^"):  # 拉 小提琴: a noun of its own
+        text, noun_mark = text[:-1], f"{c.id}.o"
     if "." not in text:
-        parts = text.split()
-        if len(parts) == 2:
-            return words(parts[0], v) + words(parts[1], f"{c.id}.v") + le
         return words(text, v) + le
     verb, noun = text.split(".")
-    if not long and (not le or le[0].text == "了"):
+    if noun_mark == v and not long and (not le or le[0].text == "了"):
         return words(verb + noun, v) + le
-    return words(verb, v) + le + long + words(noun, v)
+    if noun_mark != v and le and le[0].text == "了" and not long:
+        return words(verb, v) + words(noun, noun_mark) + le
+    return words(verb, v) + le + long + words(noun, noun_mark)
 
 
 def with_ba(c, obj, after_place, to_after, le):
@@ -363,7 +405,11 @@ def result(c):
 
 def passive(c, lead):
     by = words("被", f"{c.id}.by", f"{c.id}.pass?") + noun_phrase(c.subj)
-    le = words("了", f"{c.id}.perf?", f"{c.id}.v?") if c.tense in ("past", "perfect") else []
+    le = (
+        words("了", f"{c.id}.perf?", f"{c.id}.v?")
+        if c.tense in ("past", "perfect")
+        else []
+    )
     return lead + by + result(c) + ([] if c.neg else le)
 
 
@@ -390,6 +436,8 @@ def copula(c):
 def quality(c, lead):
     v, me, row = f"{c.id}.v", f"{c.id}.comp", c.comp
     body = words(row.zh, me)
+    if c.degree or c.bare:
+        body[0].marks += (f"{v}~",)
     if c.degree == "more":
         return words("比", f"{c.id}.than") + noun_phrase(c.than) + lead + body
     if c.degree == "as":
@@ -400,14 +448,20 @@ def quality(c, lead):
     if row.predicate == "le":
         if c.neg:
             raise Reject
-        return lead + body + ([] if c.bare in ("when", "rel") else words("了", f"{v}?"))
+        return (
+            lead
+            + body
+            + ([] if c.bare in ("when", "rel") else words("了", f"{v}?", f"{me}?"))
+        )
     if row.predicate == "no":
         raise Reject
     if c.degree == "very":
         return lead + words("非常", f"{c.id}.deg") + body
     if c.bare == "if" and "change" in row.flags and not c.neg:
-        return lead + body + words("了", f"{v}?")
+        return lead + body + words("了", f"{v}?", f"{me}?")
     hen = [] if c.neg or c.bare else words("很", f"{v}?")
+    if not hen:
+        body[0].marks += (f"{v}~",)
     return lead + hen + body
 
 
@@ -500,17 +554,26 @@ def subordinate(node, start, middle, end):
     one = one_subject(first, second)
     if one and node.how.key == "when" and not last:  # 他 饿 的 时候 吃 奶酪
         who = noun_phrase(first.subj)
-        who[-1].marks += (f"{second.subj.id}?",)
+        who[-1].marks += (f"{second.subj.id}~",)
         return who + clause(first, skip="subj") + end + clause(second, skip="subj")
     if not one or not last:
         found = time + start + render(first) + end
         return found + comma + middle[1:] + render(second)
     who = noun_phrase(second.subj)
-    who[-1].marks += (f"{first.subj.id}",) if second.subj.pronoun else (f"{first.subj.id}?",)
+    who[-1].marks += (f"{first.subj.id}~",)
     condition = clause(first, skip="subj")
     if end:
         comma = []
-    return who + time + start + condition + end + comma + middle[1:] + clause(second, skip="subj")
+    return (
+        who
+        + time
+        + start
+        + condition
+        + end
+        + comma
+        + middle[1:]
+        + clause(second, skip="subj")
+    )
 
 
 def sentence(node, end) -> list[Word]:

@@ -60,9 +60,7 @@ def nouns_of(kinds: str) -> tuple[Row, ...]:
     """The nouns that have one of the kinds, or are named by themselves."""
     wanted = set(kinds.split())
     found = [
-        row
-        for row in table("nouns").values()
-        if wanted & {row.key, *row.kinds.split()}
+        row for row in table("nouns").values() if wanted & {row.key, *row.kinds.split()}
     ]
     if not found:
         raise ValueError(f"no noun has one of the kinds {kinds!r}")
@@ -124,6 +122,11 @@ def links(source, target) -> str:
     return " ".join(
         f"{i}{'-' if (i, j) in sure else '?'}{j}" for i, j in sorted(sure | possible)
     )
+
+
+def head(n) -> str:
+    """The mark of the word that a preposition belongs to."""
+    return f"{n.id}.name" if n.name and n.noun and not n.pronoun else str(n.id)
 
 
 # Nodes. Every mention is a node of its own, so a pronoun said twice has two ids.

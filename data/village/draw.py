@@ -22,7 +22,14 @@ HELD_OUT = {
         "white dress, white horse, yellow flower, young fisher"
     ).split(", ")
 }
-MODES = (("past", 8), ("habit", 5), ("prog", 3), ("future", 5), ("recent", 4), ("perfect", 9))
+MODES = (
+    ("past", 8),
+    ("habit", 5),
+    ("prog", 3),
+    ("future", 5),
+    ("recent", 4),
+    ("perfect", 9),
+)
 
 
 class Draw:
@@ -119,7 +126,11 @@ class Draw:
         wanted = {"person"} & set(kinds) or set(kinds)
         pool = [r for r in nouns_of(" ".join(wanted)) if r.key not in self.used]
         people = [r for r in pool if "person" in r.kinds.split()]
-        group = [r for r in people if r.plural and "group" in r.kinds and r.key not in ("man",)]
+        group = [
+            r
+            for r in people
+            if r.plural and "group" in r.kinds and r.key not in ("man",)
+        ]
         kin = [r for r in people if "kin" in r.kinds.split()]
         plain = [r for r in people if "plain" in r.kinds.split()]
         if "child" in wanted or self.p(0.1):
@@ -140,7 +151,11 @@ class Draw:
             return self.cast(self.relation(noun))
         many = rows is group
         np = NP(noun, plural=many, gender=self.gender_of(noun, many))
-        np.det = self.weighted((("the", 5), ("all", 1.6 if subject else 0), ("this", 1))) if many else "the"
+        np.det = (
+            self.weighted((("the", 5), ("all", 1.6 if subject else 0), ("this", 1)))
+            if many
+            else "the"
+        )
         if many and np.det == "the" and self.p(0.15):
             np.det, np.number = "bare", self.number()
         self.describe(np)
@@ -233,12 +248,20 @@ class Draw:
             np.plural = True
         if "own" in flags and owner is not None and np.det in ("the", "poss"):
             np.plural = owner.plural and bool(noun.plural)
-        if np.det in ("bare", "some") and not np.plural and "mass" not in noun.kinds.split():
+        if (
+            np.det in ("bare", "some")
+            and not np.plural
+            and "mass" not in noun.kinds.split()
+        ):
             if noun.key != "music":
                 np.det = "a"
         np.generic = "state" in flags and np.det == "bare"
         self.describe(np, old="creates" not in flags)
-        if np.det == "the" and "class:garden" not in flags and self.p(0.2 + 0.6 * self.rich):
+        if (
+            np.det == "the"
+            and "class:garden" not in flags
+            and self.p(0.2 + 0.6 * self.rich)
+        ):
             self.relative(np)
         return np
 
@@ -247,7 +270,15 @@ class Draw:
         kinds, many = noun.kinds.split(), bool(noun.plural)
         measured = bool(frame and vessels(noun, frame))
         if "state" in flags and frame.key in ("like", "prefer"):
-            generic = set(kinds) & {"food", "mass", "animal", "read", "sound", "drink", "music"}
+            generic = set(kinds) & {
+                "food",
+                "mass",
+                "animal",
+                "read",
+                "sound",
+                "drink",
+                "music",
+            }
             return (("bare", 3 if generic else 0), ("the", 2), ("poss", 1), ("this", 1))
         if "sky" in kinds or "sound" in kinds or "surface" in kinds:
             return (("bare" if "sound" in kinds else "the", 1),)
@@ -264,17 +295,36 @@ class Draw:
         if "def" in flags and set(kinds) & {"place", "building", "view", "wild"}:
             return (("the", 4), ("this", 1), ("poss", 1 if "owned" in kinds else 0))
         if "def" in flags:
-            return (("the", 4), ("poss", 2), ("this", 1), ("own", 2), ("these", 0.3 * many))
+            return (
+                ("the", 4),
+                ("poss", 2),
+                ("this", 1),
+                ("own", 2),
+                ("these", 0.3 * many),
+            )
         loose = self.mode in ("habit", "future", "prog")
         if "mass" in kinds:
             found = (("some", 2), ("measure", 3 * measured), ("bare", 3 * loose))
-            return found if "indef" in flags or self.mode == "habit" else (*found, ("the", 1))
-        few = many and self.mode not in ("habit", "prog")
-        found = (("a", 4), ("number", 3 * few), ("some", 0.7 * many), ("measure", measured))
+            return (
+                found
+                if "indef" in flags or self.mode == "habit"
+                else (*found, ("the", 1))
+            )
+        few = many and self.mode not in ("habit", "prog") and "few" not in flags
+        found = (
+            ("a", 4),
+            ("number", 3 * few),
+            ("some", 0.7 * many),
+            ("measure", measured),
+        )
         loose = loose and "ditrans" not in flags
         found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many))
         eats = self.mode == "habit" and {"food", "mass"} & set(kinds)
-        return found if "indef" in flags or eats else (*found, ("the", 2), ("this", 1), ("poss", 0.6))
+        return (
+            found
+            if "indef" in flags or eats
+            else (*found, ("the", 2), ("this", 1), ("poss", 0.6))
+        )
 
     def measure(self, np, frame):
         np.measure, np.det = self.one(vessels(np.noun, frame)), "a"
@@ -305,7 +355,9 @@ class Draw:
         noun = self.pick(nouns_of(kinds))
         np = NP(noun, gender=noun.gender)
         tame = "animal_tame" in noun.kinds
-        np.det = self.weighted((("the", 4), ("this", 1), ("poss", 2 * tame), ("own", tame)))
+        np.det = self.weighted(
+            (("the", 4), ("this", 1), ("poss", 2 * tame), ("own", tame))
+        )
         if np.det == "poss":
             np.owner = self.speaker(("i", "we", "you"))
         if np.det == "own":
@@ -326,7 +378,12 @@ class Draw:
     # Relative clauses
 
     def relative(self, np):
-        if self.depth or np.rel or np.pronoun or np.det in ("all", "own", "poss", "none"):
+        if (
+            self.depth
+            or np.rel
+            or np.pronoun
+            or np.det in ("all", "own", "poss", "none")
+        ):
             return
         self.depth += 1
         timed, self.timed = self.timed, True
@@ -346,9 +403,11 @@ class Draw:
         return ((self.rel_object, 4), (self.rel_of, 8), (self.rel_whose, 0.2))
 
     def rel_subject(self, np):
-        frames = [f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")]
+        frames = [
+            f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")
+        ]
         frames = [f for f in frames if not f.has("class:rest")]
-        if self.p(0.1) and np.human:
+        if self.p(0.03) and np.human:
             clause = self.quality(self.gap(np), "state")
             if "avoir" in clause.comp.flags:
                 raise Reject
@@ -358,7 +417,9 @@ class Draw:
         else:
             clause = self.event(frames, subj=self.gap(np))
             if clause.obj is None and clause.place is None:
-                self.set_place(clause, self.place(clause.frame.place.lstrip("+") or "none"))
+                self.set_place(
+                    clause, self.place(clause.frame.place.lstrip("+") or "none")
+                )
         np.rel = Relative("subj", self.plain(clause))
 
     def gap(self, np):
@@ -371,13 +432,21 @@ class Draw:
             if self.suits(f.obj, np) and f.fr_obj != "à" and f.fr_obj != "de"
         ]
         self.mode = "past"
-        frames = [f for f in frames if not f.has("progonly") and not {"*", "_"} & {*f.en, *f.zh}]
-        frames = [f for f in frames if not (f.has("indef") and f.key in ("draw",))]
+        frames = [
+            f
+            for f in frames
+            if not f.has("progonly") and not {"*", "_"} & {*f.en, *f.zh}
+        ]
+        bad = ("norel", "ditrans", "class:beast")
+        frames = [f for f in frames if f.key != "draw" and not any(map(f.has, bad))]
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
+        clause.gap = "obj"
         np.rel = Relative("obj", self.plain(clause), bare=not np.human and self.p(0.5))
 
     def rel_of(self, np):
-        frames = [f for f in table("frames").values() if f.fr_obj == "de" and float(f.weight)]
+        frames = [
+            f for f in table("frames").values() if f.fr_obj == "de" and float(f.weight)
+        ]
         frames = [f for f in frames if self.suits(f.obj, np) and f.key != "look_after"]
         keep, self.mode = self.mode, "habit"
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
@@ -396,14 +465,21 @@ class Draw:
         owned = NP(noun, gender=noun.gender, det="none")
         owned.plural = noun.key == "window"
         if "kin" in noun.kinds:
-            clause = Clause(self.row("frames", "be"), owned, comp=self.pick(nouns_of("trade")))
+            clause = Clause(
+                self.row("frames", "be"), owned, comp=self.pick(nouns_of("trade"))
+            )
         else:
             clause = self.quality(owned)
             clause.bare = ""
         np.rel = Relative("whose", clause)
 
     def rel_where(self, np):
-        kinds = {k for r in table("places").values() if r.noun == np.noun.key and r.prep in ("in", "at", "on") for k in r.kinds.split()}
+        kinds = {
+            k
+            for r in table("places").values()
+            if r.noun == np.noun.key and r.prep in ("in", "at", "on")
+            for k in r.kinds.split()
+        }
         frame = self.row("frames", self.one(sorted(kinds & {"live", "work"})))
         mode = "state" if frame.has("state") else self.mode
         subj = self.person("adult", subject=True, plural=False)
@@ -430,7 +506,9 @@ class Draw:
         ]
         if wanted is None:
             return found
-        return [f for f in found if f.key in wanted or set(f.flags.split()) & set(wanted)]
+        return [
+            f for f in found if f.key in wanted or set(f.flags.split()) & set(wanted)
+        ]
 
     def suits(self, kinds, np):
         """Can the phrase have this role?"""
@@ -441,7 +519,9 @@ class Draw:
             return bool({"person", "adult", "young"} & set(kinds))
         return bool({np.noun.key, *np.noun.kinds.split()} & set(kinds))
 
-    def event(self, frames=None, subj=None, obj=None, subj_named=False, place=None, mode=None):
+    def event(
+        self, frames=None, subj=None, obj=None, subj_named=False, place=None, mode=None
+    ):
         mode = mode or self.mode
         frames = frames if frames is not None else self.frames()
         if subj is not None:
@@ -464,6 +544,13 @@ class Draw:
         self.set_place(clause, place)
         self.set_time(clause, mode)
         self.extras(clause, mode)
+        bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
+        if (
+            mode == "habit"
+            and bare
+            and not (self.timed or self.depth or frame.has("state"))
+        ):
+            self.set_time(clause, mode, always=True)
         if frame.has("sense"):
             self.tags.add("word-sense")
         if frame.has("idiom"):
@@ -491,11 +578,17 @@ class Draw:
         clause.to = self.person()
         if clause.to.pronoun and clause.to.person == 3:
             raise Reject
-        if clause.obj.noun and "dress" in clause.obj.noun.kinds and feminine_wearer(clause.to):
+        if (
+            clause.obj.noun
+            and "dress" in clause.obj.noun.kinds
+            and feminine_wearer(clause.to)
+        ):
             raise Reject
         if frame.has("gei"):
             clause.to.rel = None
-        clause.shift = frame.has("ditrans") and (self.p(0.9) or clause.obj.rel is not None)
+        clause.shift = frame.has("ditrans") and (
+            self.p(0.9) or clause.obj.rel is not None
+        )
         clause.shift = clause.shift and not clause.obj.pronoun and clause.to.rel is None
 
     def set_mode(self, clause, mode):
@@ -519,7 +612,9 @@ class Draw:
             if wanted & {r.key, *r.kinds.split()} and r.noun not in self.used
         ]
         if "goal" in wanted:
-            rows = [r for r in rows if r.prep not in ("behind", "front", "near", "under")]
+            rows = [
+                r for r in rows if r.prep not in ("behind", "front", "near", "under")
+            ]
         row = self.one(rows)
         self.rows.add(row)
         prep = self.row("preps", row.prep)
@@ -538,10 +633,17 @@ class Draw:
                 self.relative(np)
         return Place(prep, np)
 
-    def set_time(self, clause, mode):
-        chance = {"past": 0.55, "habit": 0.65, "future": 0.65, "prog": 0.35}.get(mode, 0)
+    def set_time(self, clause, mode, always=False):
+        chance = {"past": 0.55, "habit": 0.65, "future": 0.65, "prog": 0.35}.get(
+            mode, 0
+        )
         kinds = clause.frame.when.split()
-        if self.timed or clause.frame.has("state") or not kinds or not self.p(chance):
+        if (
+            self.timed
+            or clause.frame.has("state")
+            or not kinds
+            or not (always or self.p(chance))
+        ):
             return
         rows = [
             r
@@ -554,15 +656,23 @@ class Draw:
         self.rows.add(row)
         if self.depth == 0:
             self.timed = True
-        hanging = any(np and np.rel for np in (clause.obj, clause.to, clause.place and clause.place.np))
+        hanging = any(
+            np and np.rel
+            for np in (clause.obj, clause.to, clause.place and clause.place.np)
+        )
         if hanging and self.depth:
             return
-        clause.time, clause.front = Adverb(row), self.depth == 0 and (hanging or self.p(0.2))
+        clause.time, clause.front = (
+            Adverb(row),
+            self.depth == 0 and (hanging or self.p(0.2)),
+        )
 
     def extras(self, clause, mode):
         """Negation, a modal verb, an adverb, how and how long."""
         frame, kind = clause.frame, "state" if clause.frame.has("state") else mode
-        if frame.has("expneed") or (mode == "perfect" and frame.has("exp") and self.p(0.5)):
+        if frame.has("expneed") or (
+            mode == "perfect" and frame.has("exp") and self.p(0.5)
+        ):
             clause.neg = "never" if self.p(0.6) or not frame.has("expneed") else ""
             if clause.neg:
                 self.soften(clause.obj)
@@ -576,9 +686,14 @@ class Draw:
             self.modal(clause, mode)
         elif self.p(0.16):
             self.adverb(clause, kind)
-        hours = frame.has("dur") and mode in ("past", "future", "habit") and not clause.neg
+        hours = (
+            frame.has("dur") and mode in ("past", "future", "habit") and not clause.neg
+        )
         hours = hours and not clause.modal and (clause.obj is None or clause.obj.human)
-        hanging = any(np and np.rel for np in (clause.obj, clause.to, clause.place and clause.place.np))
+        hanging = any(
+            np and np.rel
+            for np in (clause.obj, clause.to, clause.place and clause.place.np)
+        )
         if hanging:
             return
         if hours and (self.p(0.2) or (frame.has("needdur") and mode == "past")):
@@ -589,10 +704,15 @@ class Draw:
                 m
                 for m in table("manners").values()
                 if m.where == "before"
-                and set(m.needs.split()) & {*frame.flags.split(), *(["plural"] * together(clause))}
+                and set(m.needs.split())
+                & {*frame.flags.split(), *(["plural"] * together(clause))}
             ]
             clause.manner = Adverb(self.one(rows)) if rows else None
-        if frame.has("needdur") and mode == "past" and not (clause.manner or clause.neg):
+        if (
+            frame.has("needdur")
+            and mode == "past"
+            and not (clause.manner or clause.neg)
+        ):
             raise Reject
         if clause.manner:
             self.rows.add(clause.manner.row)
@@ -610,7 +730,11 @@ class Draw:
     @staticmethod
     def soften(obj):
         """No some, three or many under a negation."""
-        if obj is not None and not obj.pronoun and obj.det in ("some", "many", "bare", "a"):
+        if (
+            obj is not None
+            and not obj.pronoun
+            and obj.det in ("some", "many", "bare", "a")
+        ):
             obj.measure = obj.number = None
             if obj.noun and (obj.noun.plural is None or obj.is_a("mass")):
                 obj.det, obj.plural = "bare", False
@@ -623,9 +747,16 @@ class Draw:
             for m in table("modals").values()
             if (mode == "habit" or (m.past and m.key != "can"))
             and (not m.flags or clause.subj.human)
-            and (m.key != "like" or set(m.flags.split()) & set(clause.frame.flags.split()))
+            and (
+                m.key != "like"
+                or set(m.flags.split()) & set(clause.frame.flags.split())
+            )
         ]
-        if clause.frame.has("state") or clause.frame.has("progonly") or clause.frame.has("nomodal"):
+        if (
+            clause.frame.has("state")
+            or clause.frame.has("progonly")
+            or clause.frame.has("nomodal")
+        ):
             return
         clause.modal = self.one(rows)
         self.rows.add(clause.modal)
@@ -638,9 +769,17 @@ class Draw:
             return
         rows = [r for r in table("adverbs").values() if kind in r.tenses.split()]
         rows = [r for r in rows if r.key != "also"]
-        rows = [r for r in rows if r.flags != "plural" or clause.subj.plural and clause.subj.person == 3]
+        rows = [
+            r
+            for r in rows
+            if r.flags != "plural" or clause.subj.plural and clause.subj.person == 3
+        ]
         rows = [r for r in rows if r.flags != "object" or only_fits(clause)]
-        rows = [r for r in rows if r.key in ("also", "all", "only", "together", "still") or not clause.time]
+        rows = [
+            r
+            for r in rows
+            if r.key in ("also", "all", "only", "together", "still") or not clause.time
+        ]
         if rows and not (clause.frame.key == "be"):
             clause.adverb = Adverb(self.one(rows))
             self.rows.add(clause.adverb.row)
@@ -666,7 +805,12 @@ class Draw:
         clause.bare = "rel" if self.depth else ""
         if row.predicate == "hen" and self.p(0.2) and not self.depth:
             clause.degree = "very"
-        elif self.p(0.1) and "dont_neg" not in row.flags and not self.depth and subj.det != "all":
+        elif (
+            self.p(0.1)
+            and "dont_neg" not in row.flags
+            and not self.depth
+            and subj.det != "all"
+        ):
             clause.neg = "not"
         return clause
 
@@ -679,7 +823,9 @@ class Draw:
         return np
 
     def compare(self):
-        rows = [a for a in table("adjectives").values() if "compare" in a.flags and a.of]
+        rows = [
+            a for a in table("adjectives").values() if "compare" in a.flags and a.of
+        ]
         row = self.one(rows)
         kind = self.one(row.of.split())
         a, b = self.one_of_kind(kind), self.one_of_kind(kind)
@@ -693,7 +839,11 @@ class Draw:
     def one_of_kind(self, kind):
         if kind in ("person", "adult", "trade"):
             return self.person(kind, subject=True, plural=False)
-        dets = (("the", 3), ("this", 2)) if kind == "building" else (("the", 3), ("poss", 3), ("this", 1), ("own", 2))
+        dets = (
+            (("the", 3), ("this", 2))
+            if kind == "building"
+            else (("the", 3), ("poss", 3), ("this", 1), ("own", 2))
+        )
         return self.thing(kind, dets=dets)
 
     def exist(self):
@@ -718,7 +868,9 @@ class Draw:
         subj = self.one([self.named, self.kin])(set())
         if subj.noun is not None and subj.noun.key in ("daughter",):
             raise Reject
-        clause = Clause(self.row("frames", key), subj, comp=self.pick(nouns_of("trade")))
+        clause = Clause(
+            self.row("frames", key), subj, comp=self.pick(nouns_of("trade"))
+        )
         if key == "become":
             clause.tense = "past"
         elif self.p(0.4):
@@ -729,8 +881,15 @@ class Draw:
         return self.cast(self.relation(self.pick(nouns_of("kin"))))
 
     def located(self):
-        subj = self.thing("animal_tame machine furniture read hat lost", dets=(("the", 3), ("poss", 3), ("own", 2)))
-        place = self.place("out indoor" if subj.is_a("animal") or subj.is_a("machine") else "indoor onto")
+        subj = self.thing(
+            "animal_tame machine furniture read hat lost",
+            dets=(("the", 3), ("poss", 3), ("own", 2)),
+        )
+        place = self.place(
+            "out indoor"
+            if subj.is_a("animal") or subj.is_a("machine")
+            else "indoor onto"
+        )
         if subj.is_a("furniture") and place.prep.key in ("on", "home"):
             raise Reject
         return Clause(self.row("frames", "be"), subj, place=place)
@@ -744,8 +903,14 @@ class Draw:
         return Clause(self.row("frames", "have"), subj, obj=obj, neg=neg)
 
     def weather(self, mode=None, kinds=None):
-        mode = {"habit": "present", "recent": "past", "perfect": "past"}.get(mode or self.mode, mode or self.mode)
-        rows = [w for w in table("weather").values() if w.tense == mode and (not kinds or w.kind in kinds)]
+        mode = {"habit": "present", "recent": "past", "perfect": "past"}.get(
+            mode or self.mode, mode or self.mode
+        )
+        rows = [
+            w
+            for w in table("weather").values()
+            if w.tense == mode and (not kinds or w.kind in kinds)
+        ]
         row = self.one(rows)
         self.rows.add(row)
         if row.kind == "dogs":
@@ -760,7 +925,13 @@ class Draw:
             raise Reject
         if clause.obj.det in ("bare", "some", "many", "a"):
             clause.obj.det, clause.obj.number, clause.obj.measure = "the", None, None
-        clause.passive, clause.place, clause.neg, clause.adverb, clause.modal = True, None, "", None, None
+        clause.passive, clause.place, clause.neg, clause.adverb, clause.modal = (
+            True,
+            None,
+            "",
+            None,
+            None,
+        )
         clause.manner = None
         return clause
 
@@ -770,8 +941,18 @@ class Draw:
         clause = self.event([self.row("frames", "go")])
         if clause.neg or clause.manner:
             raise Reject
-        kinds = set(next(r for r in table("places").values() if r.noun == clause.place.np.noun.key).kinds.split())
-        fits = [f for f in self.frames() if kinds & set(f.place.lstrip("+").split()) and not f.has("post")]
+        kinds = set(
+            next(
+                r
+                for r in table("places").values()
+                if r.noun == clause.place.np.noun.key
+            ).kinds.split()
+        )
+        fits = [
+            f
+            for f in self.frames()
+            if kinds & set(f.place.lstrip("+").split()) and not f.has("post")
+        ]
         fits = [f for f in fits if self.suits(f.subj, clause.subj) and f.has("errand")]
         keep, self.timed = self.timed, True
         clause.place.np.rel = None
@@ -786,7 +967,17 @@ class Draw:
     # Questions and commands
 
     def question(self):
-        kind = self.weighted((("yes", 5), ("subj", 2), ("obj", 3), ("place", 3), ("time", 2), ("why", 2), ("number", 2)))
+        kind = self.weighted(
+            (
+                ("yes", 5),
+                ("subj", 2),
+                ("obj", 3),
+                ("place", 3),
+                ("time", 2),
+                ("why", 2),
+                ("number", 2),
+            )
+        )
         self.mode = self.one(["past", "future", "habit", "past", "prog"])
         if kind == "number":
             self.mode = self.one(["past", "future"])
@@ -797,7 +988,9 @@ class Draw:
         clause.asks, clause.adverb = kind, None
         if clause.subj.person == 1 and not clause.subj.plural and kind != "yes":
             raise Reject
-        if clause.subj.det == "all" or (clause.modal and clause.modal.key in ("must", "have_to")):
+        if clause.subj.det == "all" or (
+            clause.modal and clause.modal.key in ("must", "have_to")
+        ):
             raise Reject
         if kind not in ("yes", "why"):
             clause.neg = ""
@@ -814,19 +1007,44 @@ class Draw:
     def ask(self, kind):
         frames = [f for f in self.frames() if not f.has("expneed")]
         if kind == "obj":
-            frames = [f for f in frames if f.obj and not f.has("inverse") and not f.fr_obj and "_" not in f.zh]
-            frames = [f for f in frames if not f.has("def") or f.key in ("look_for", "find", "sell", "repair")]
-            clause = self.event([f for f in frames if not f.has("def") or not f.has("own") or f.key == "look_for"])
+            frames = [
+                f
+                for f in frames
+                if f.obj and not f.has("inverse") and not f.fr_obj and "_" not in f.zh
+            ]
+            frames = [
+                f
+                for f in frames
+                if not f.has("def") or f.key in ("look_for", "find", "sell", "repair")
+            ]
+            clause = self.event(
+                [
+                    f
+                    for f in frames
+                    if not f.has("def") or not f.has("own") or f.key == "look_for"
+                ]
+            )
             if clause.obj.person < 3:
                 raise Reject
             clause.obj.rel = None
         elif kind == "place":
-            clause = self.event([f for f in frames if f.place and not f.has("post") and not f.has("from")] + [self.row("frames", "live")])
+            clause = self.event(
+                [
+                    f
+                    for f in frames
+                    if f.place and not f.has("post") and not f.has("from")
+                ]
+                + [self.row("frames", "live")]
+            )
             clause.place = clause.place or self.place("out")
             if clause.frame.has("goal2"):
                 raise Reject
         elif kind == "number":
-            frames = [f for f in frames if f.obj and not f.has("def") and not f.fr_obj and "_" not in f.zh]
+            frames = [
+                f
+                for f in frames
+                if f.obj and not f.has("def") and not f.fr_obj and "_" not in f.zh
+            ]
             clause = self.event([f for f in frames if not f.has("inverse")])
             if not clause.obj.noun or not clause.obj.noun.plural or clause.obj.human:
                 raise Reject
@@ -834,7 +1052,13 @@ class Draw:
             obj.plural, obj.adjs, obj.measure, obj.number = True, [], None, None
             obj.rel, obj.det = None, "which"
         elif kind == "subj":
-            clause = self.event([f for f in frames if "person" in f.subj.split() and not f.has("inverse")])
+            clause = self.event(
+                [
+                    f
+                    for f in frames
+                    if "person" in f.subj.split() and not f.has("inverse")
+                ]
+            )
             clause.subj = NP(noun=None, pronoun=True)
             if clause.obj and clause.obj.det == "poss" and clause.obj.owner.pronoun:
                 clause.obj.det, clause.obj.owner = "the", None
@@ -846,17 +1070,39 @@ class Draw:
 
     def command(self):
         self.mode = "past"
-        frames = [f for f in self.frames() if f.has("ba") or f.has("class:give") or f.has("class:help") or f.has("class:open")]
+        frames = [
+            f
+            for f in self.frames()
+            if f.has("ba")
+            or f.has("class:give")
+            or f.has("class:help")
+            or f.has("class:open")
+        ]
         frames = [f for f in frames if not f.has("sense") or f.has("class:wear")]
-        frames = [f for f in frames if f.key not in ("lose", "forget", "break", "bite", "steal") and "person" in f.subj]
+        frames = [
+            f
+            for f in frames
+            if f.key not in ("lose", "forget", "break", "bite", "steal")
+            and "person" in f.subj
+        ]
         you = NP(person=2)
         self.used |= {"you", "he", "she"}
         self.mode, self.timed = "future", True
         clause = self.event(frames, subj=you)
         clause.command, clause.tense, clause.modal = True, "present", None
         clause.adverb = clause.manner = None
-        clause.neg = "not" if clause.frame.key in ("open", "close", "throw_away", "sell", "eat", "help", "give_back") and self.p(0.4) else ""
-        if clause.obj.pronoun or clause.to and (clause.to.person == 2 or clause.to.pronoun or clause.to.person < 3):
+        clause.neg = (
+            "not"
+            if clause.frame.key
+            in ("open", "close", "throw_away", "sell", "eat", "help", "give_back")
+            and self.p(0.4)
+            else ""
+        )
+        if (
+            clause.obj.pronoun
+            or clause.to
+            and (clause.to.person == 2 or clause.to.pronoun or clause.to.person < 3)
+        ):
             raise Reject
         if clause.obj.person < 3 or self.fr_object_pronoun(clause):
             raise Reject
@@ -905,9 +1151,20 @@ def can(frame, mode) -> bool:
         return frame.has("ba") or frame.has("exp")
     if mode == "future" and frame.has("nofuture"):
         return False
-    return {"prog": frame.has("prog"), "habit": frame.has("habit"), "recent": frame.has("just")}.get(mode, True)
+    return {
+        "prog": frame.has("prog"),
+        "habit": frame.has("habit"),
+        "recent": frame.has("just"),
+    }.get(mode, True)
 
 
 def only_fits(clause):
     n = clause.obj
-    return n is not None and not n.pronoun and n.person == 3 and not n.human and not clause.frame.fr_obj and clause.to is None
+    return (
+        n is not None
+        and not n.pronoun
+        and n.person == 3
+        and not n.human
+        and not clause.frame.fr_obj
+        and clause.to is None
+    )

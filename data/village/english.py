@@ -1,6 +1,6 @@
 """English: word order, the verb group, pronouns."""
 
-from core import Clause, Joined, Weather, Word, aligned, noun_words, table, words
+from core import Clause, Joined, Weather, Word, aligned, head, noun_words, table, words
 
 IRREGULAR = table("verbs_en")
 BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
@@ -154,6 +154,8 @@ def auxiliaries(c):
 def modal_words(c, past):
     """The modal, inflected, and whether it is a full verb (which needs do)."""
     found = aligned(c.modal.past if past else c.modal.en, f"{c.id}.m")
+    for to in found[1:]:
+        to.marks += (f"{c.id}.v?",)
     lexical = c.modal.key in ("want", "like", "have_to")
     if lexical and not past and c.subj.person == 3 and not c.subj.plural:
         found[0].text = form(found[0].text, "s")
@@ -175,7 +177,7 @@ def verb_group(c):
         found, lexical = modal_words(c, past)
         if need_do and lexical:
             found[0].text = c.modal.en.split("/")[0]
-            do = Word(finite("do", subject_of(c), past), (f"{c.id}.v?", f"{c.id}.q~"))
+            do = Word(finite("do", subject_of(c), past), (f"{c.id}.m.1?", f"{c.id}.q~"))
             return do, found + words(verb, *v)
         if c.neg == "not" and c.modal.key == "can" and found[0].text == "can":
             found[0] = Word("cannot", (*found[0].marks, f"{c.id}.neg"))
@@ -188,7 +190,7 @@ def verb_group(c):
         rest += words(form(verb, asked), *v)
         return rest[0], rest[1:]
     if c.command and c.neg:
-        return Word("do", (f"{c.id}.v?",)), words(verb, *v)
+        return Word("do", (f"{c.id}.neg~",)), words(verb, *v)
     if c.command:
         return Word(verb, v), []
     if need_do and verb != "be":
@@ -204,11 +206,17 @@ def finite_aux(lemma, c, past):
 def particle(c):
     """(word, does it part from its verb?)"""
     rest = c.frame.en.replace("*", "").split()[1:]
+    if rest and rest[-1].endswith("^"):  # play the violin: a noun of its own
+        the = words(" ".join(rest[:-1]), f"{c.id}.o?")
+        return the + words(rest[-1][:-1], f"{c.id}.o"), False
+    back = [word for word in rest if word.endswith("^")]
+    rest = [word for word in rest if not word.endswith("^")]
     main = [word.rstrip("!") for word in rest if word.endswith("!")]
     rest = [word for word in rest if not word.endswith("!")]
     if rest in (["to"], ["back", "from"]) and c.place and c.place.np is None:
         rest = rest[:-1]
     found = words(" ".join(main), f"{c.id}.v")
+    found += words(" ".join(back).replace("^", ""), f"{c.id}.v?")
     found += words(" ".join(rest), f"{c.id}.p", f"{c.id}.v?")
     return found, c.frame.en.endswith("*")
 
@@ -229,7 +237,11 @@ def objects(c, skip):
         return found
     if c.shift:
         return to + found
-    return found + words("for" if c.frame.has("for") else "to", f"{c.id}.to") + to
+    return (
+        found
+        + words("for" if c.frame.has("for") else "to", f"{c.id}.to", f"{head(c.to)}?")
+        + to
+    )
 
 
 def place(p, to=False) -> list[Word]:
@@ -247,7 +259,10 @@ def where(c):
         if c.place.np is None:
             return place(c.place)
         return noun_phrase(c.place.np, 1)
-    return place(c.place)
+    found = place(c.place)
+    if c.frame.has("goal2"):
+        found[0].marks += (f"{c.id}.v?",)
+    return found
 
 
 def complement(c):
@@ -289,13 +304,17 @@ def clause(c, skip="") -> list[Word]:
     front = aligned(c.time.row.en, c.time.id) if c.time and c.front else []
     time = aligned(c.time.row.en, c.time.id) if c.time and not c.front else []
     manner = aligned(c.manner.row.en, c.manner.id) if c.manner else []
-    not_ = words("not", f"{c.id}.neg") if c.neg == "not" and first.text != "cannot" else []
+    not_ = (
+        words("not", f"{c.id}.neg") if c.neg == "not" and first.text != "cannot" else []
+    )
     tail = objects(c, skip) + complement(c)
     if c.manner and c.manner.row.key == "together":
         tail, manner = tail + manner, []
     tail += ([] if skip in ("where", "place") else where(c)) + last + manner + time
     if c.purpose:
-        tail += words("to", f"{c.purpose.id}.to2") + infinitive(c.purpose)
+        tail += words("to", f"{c.purpose.id}.to2", f"{c.purpose.id}.v?") + infinitive(
+            c.purpose
+        )
     comma = words(",", f"{c.id}.comma") if front else []
     if c.asks and c.asks != "subj":
         verb = [first] + subject + not_ + middle + rest
@@ -319,7 +338,9 @@ def subject_words(c, skip):
         return words("who", f"{c.subj.id}")
     if skip == "owner":  # whose dog
         n = c.subj
-        adjectives = [w for k, a in enumerate(n.adjs) for w in words(a.en, f"{n.id}.a{k}")]
+        adjectives = [
+            w for k, a in enumerate(n.adjs) for w in words(a.en, f"{n.id}.a{k}")
+        ]
         return adjectives + noun_words(n.noun.plural if n.plural else n.noun.en, n.id)
     return noun_phrase(subject_of(c))
 

@@ -2,12 +2,31 @@
 
 from dataclasses import replace
 
-from core import Clause, Joined, Reject, Weather, Word, aligned, noun_words, one_subject, table, words
+from core import (
+    Clause,
+    Joined,
+    Reject,
+    Weather,
+    Word,
+    aligned,
+    head,
+    noun_words,
+    one_subject,
+    table,
+    words,
+)
 
 VERBS = table("verbs_fr")
 SUBJECT = {"i": "je", "you": "tu", "we": "nous", "he": "il", "she": "elle", "it": "il"}
 DIRECT = {"i": "me", "you": "te", "we": "nous", "he": "le", "she": "la", "they": "les"}
-INDIRECT = {"i": "me", "you": "te", "we": "nous", "he": "lui", "she": "lui", "they": "leur"}
+INDIRECT = {
+    "i": "me",
+    "you": "te",
+    "we": "nous",
+    "he": "lui",
+    "she": "lui",
+    "they": "leur",
+}
 STRESSED = {"i": "moi", "you": "toi", "we": "nous", "he": "lui", "she": "elle"}
 OWN = {
     "i": "mon ma mes",
@@ -160,7 +179,9 @@ def determiner(n, body, of, neg):
     if number:
         return number
     if n.det == "all":
-        return words("toutes" if feminine(n) else "tous", f"{me}.all") + words("LES", *d)
+        return words("toutes" if feminine(n) else "tous", f"{me}.all") + words(
+            "LES", *d
+        )
     if n.det == "this":
         text = "ces" if n.plural else "cette" if feminine(n) else "ce"
         return words("cet" if text == "ce" and vowel(body[0].text) else text, d[0])
@@ -266,7 +287,7 @@ class Said:
         self.y = parts[0] == "y"
         parts = parts[self.reflexive + self.y :]
         self.phrase = any(p.endswith("!") for p in parts)
-        self.lemma, self.fixed = parts[0], parts[1:]
+        self.lemma, self.fixed = parts[0].rstrip("^"), parts[1:]
         if hasattr(c.comp, "flags") and "avoir" in c.comp.flags:
             self.lemma = "avoir"
         self.v = f"{c.id}.v?" if self.phrase else f"{c.id}.v"
@@ -368,7 +389,11 @@ class Said:
             main = text.endswith("!")
             if text == "assis!":
                 text = agree("assis assise assis assises", self.subj)
-            found += words(text.rstrip("!"), f"{mark}.v" if main else f"{mark}.v?")
+            if text.endswith("^"):  # jouer du violon: a noun of its own
+                found[-1].marks = (f"{mark}.o?",)
+                found += words(text[:-1], f"{mark}.o")
+            else:
+                found += words(text.rstrip("!"), f"{mark}.v" if main else f"{mark}.v?")
         manner = aligned(c.manner.row.fr, c.manner.id) if c.manner else []
         if len(manner) == 1:
             found, manner = found + manner, []
@@ -391,9 +416,11 @@ class Said:
     def time_first(self):
         """A time after a long tail would hang in the air: French says it first."""
         c = self.c
-        long = [np for np in (c.obj, c.to, c.place and c.place.np) if np and not np.pronoun]
+        long = [
+            np for np in (c.obj, c.to, c.place and c.place.np) if np and not np.pronoun
+        ]
         heavy = len(long) >= 2 or any(np.rel or len(np.adjs) > 1 for np in long)
-        return c.main and heavy and not c.asks and not self.skip
+        return c.main and heavy and not (c.asks or c.inner or self.skip)
 
     def object_words(self):
         n, c = self.obj, self.c
@@ -421,9 +448,9 @@ class Said:
         if n is None or self.skip == "to" or self.is_clitic(n, "to"):
             return []
         if self.inverse:
-            return words("à", f"{n.id}?") + noun_phrase(n)
+            return words("à", f"{n.id}?", self.weak) + noun_phrase(n)
         prep = "pour" if c.frame.has("for") else "à"
-        return words(prep, f"{c.id}.to", f"{n.id}?") + noun_phrase(n)
+        return words(prep, f"{c.id}.to", f"{head(n)}?") + noun_phrase(n)
 
 
 def stressed(n):
@@ -470,7 +497,9 @@ def where(c):
         return aligned(p.prep.fr, p.id)
     if c.frame.has("goal"):
         inside = p.np.noun.key in ("forest", "garden", "kitchen")
-        return words("dans" if inside else "à", f"{p.id}.1", f"{c.id}.p") + noun_phrase(p.np)
+        return words("dans" if inside else "à", f"{p.id}.1", f"{c.id}.p") + noun_phrase(
+            p.np
+        )
     if c.frame.has("from"):
         return words("de", f"{p.id}.1", f"{c.id}.p") + noun_phrase(p.np, of=True)
     return aligned(p.prep.fr, p.id) + noun_phrase(p.np)
@@ -486,8 +515,8 @@ def infinitive(c):
 
 def subject(s, skip):
     c = s.c
-    if c.shared and c.subj.person == 1 and not c.subj.plural:
-        return words("je", f"{c.subj.id}?")
+    if c.shared and c.subj.person < 3 and not c.subj.plural:
+        return words(SUBJECT[key(c.subj)], f"{c.subj.id}?")
     if skip == "subj" or c.shared or c.command:
         return []
     if c.frame.key == "exist":
@@ -520,7 +549,9 @@ def middle(c, s):
 def clause(c, skip="", flip=False, before=None) -> list[Word]:
     if c.asks == "number":
         before = c.obj
-    s = Said(c, {"obj": "obj", "number": "obj", "place": "place"}.get(c.asks, skip), before)
+    s = Said(
+        c, {"obj": "obj", "number": "obj", "place": "place"}.get(c.asks, skip), before
+    )
     first, rest, at = s.verb()
     ne, pas = negation(c)
     early, late = (rest[: at - 1], rest[at - 1 :]) if at else (rest, [])
@@ -540,7 +571,11 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
     comma = words(",", f"{c.id}.comma") if time else []
     if c.asks:
         return question(s, who, head, first, after, tail)
-    please = words(", s' il te plaît", f"{c.id}.please~") if c.command and not c.neg else []
+    please = (
+        [Word(",")] + words("s' il te plaît", f"{c.id}.please~")
+        if c.command and not c.neg
+        else []
+    )
     noun = who and not (s.subj.pronoun or s.subj.person < 3)
     present_only = c.tense == "present"
     if flip and noun and present_only and not tail and not c.neg and not c.modal:
@@ -616,7 +651,10 @@ def contract(found):
         if text and pair[1].text == "LE" and vowel(found[k + 2].text.lower()):
             text = None
         if text:
-            word = Word(text, tuple(dict.fromkeys(pair[0].marks + pair[1].marks)))
+            first = pair[0].marks
+            if all(mark.endswith("?") for mark in first):
+                first = tuple(mark[:-1] + "~" for mark in first)
+            word = Word(text, tuple(dict.fromkeys(first + pair[1].marks)))
         out.append(word)
         k += 2 if text else 1
     return out

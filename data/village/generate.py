@@ -102,8 +102,15 @@ class Writer:
             if sides is None:
                 continue
             lengths = [len(side) for side in sides]
-            fits = [b for b, ((a, z), _, _) in enumerate(buckets) if a <= lengths[0] <= z]
-            if not fits or not left[fits[0]] or min(lengths) < shortest or max(lengths) > longest:
+            fits = [
+                b for b, ((a, z), _, _) in enumerate(buckets) if a <= lengths[0] <= z
+            ]
+            if (
+                not fits
+                or not left[fits[0]]
+                or min(lengths) < shortest
+                or max(lengths) > longest
+            ):
                 continue
             more = extra(self.draw)
             if more is None:
@@ -190,16 +197,22 @@ def build(seed=SEED) -> dict[str, list[tuple[str, ...]]]:
     pool = writer.collect(shares(BUCKETS, int(total * SPARE)), BUCKETS, 30, 3)
     pool = without_rare(pool)
     special += known(held_out(writer), pool)
-    names = {w for row in table("names").values() if row.split for w in (row.key, row.zh)}
+    names = {
+        w for row in table("names").values() if row.split for w in (row.key, row.zh)
+    }
     fresh = new_names(writer)
-    special += [r for r, bare in ((r, strip(r, names)) for r in fresh) if known([bare], pool)]
+    special += [
+        r for r, bare in ((r, strip(r, names)) for r in fresh) if known([bare], pool)
+    ]
     test, pool = deal(pool, SIZES["test"] - len(special))
     valid, pool = deal(pool, SIZES["valid"])
     test += special
     shuffle(pool, writer.draw.rng)
     test, pool = enough(test, pool)
     near = Neighbours([row[0].split() for row in test if len(row[0].split()) > 5])
-    train = [row for row in pool if not near.within(row[0].split(), 1)][: SIZES["train"]]
+    train = [row for row in pool if not near.within(row[0].split(), 1)][
+        : SIZES["train"]
+    ]
     if len(train) < SIZES["train"]:
         raise ValueError(f"only {len(train)} sentences for train: raise SPARE")
     test = sheet.mark_far(test, train)
@@ -210,18 +223,30 @@ def build(seed=SEED) -> dict[str, list[tuple[str, ...]]]:
     long.sort(key=lambda r: r[0].count(" "))
     splits = {"train": train, "valid": valid, "test": test}
     for name, rows in splits.items():  # only "long" is about distance
-        splits[name] = [(*r[:6], r[6].replace("long-distance,", "").replace(",long-distance", "").replace("long-distance", "")) for r in rows]
+        splits[name] = [
+            (
+                *r[:6],
+                r[6]
+                .replace("long-distance,", "")
+                .replace(",long-distance", "")
+                .replace("long-distance", ""),
+            )
+            for r in rows
+        ]
     return {**splits, "long": long}
 
 
 def enough(test, pool):
     """Test with ENOUGH sentences of each phenomenon: taken from the pool, for others."""
+
     def counted(rows):
         return Counter(tag for row in rows for tag in row[6].split(",") if tag)
 
     for tag in sorted(counted(pool)):
         here = counted(test)
-        more = [row for row in pool if tag in row[6].split(",")][: max(0, ENOUGH - here[tag])]
+        more = [row for row in pool if tag in row[6].split(",")][
+            : max(0, ENOUGH - here[tag])
+        ]
         spare = [r for r in test if all(here[t] > 2 * ENOUGH for t in r[6].split(","))]
         back = spare[: len(more)]
         test = [row for row in test if row not in back] + more
@@ -267,7 +292,10 @@ def sums(files, path):
     """SHA256SUMS with the lines of these files; the others stay."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     lines = [line for line in lines if " village/" not in line]
-    mine = [f"{hashlib.sha256(data).hexdigest()}  village/{name}.tsv.gz" for name, data in files.items()]
+    mine = [
+        f"{hashlib.sha256(data).hexdigest()}  village/{name}.tsv.gz"
+        for name, data in files.items()
+    ]
     return "\n".join([*mine, *lines]) + "\n"
 
 
@@ -318,14 +346,18 @@ def explain(text):
     examples(writer)
     total = sum(SIZES[name] for name in ("train", "valid", "test"))
     writer.collect(shares(BUCKETS, int(total * SPARE)), BUCKETS, 30, 3)
-    sys.exit(f"no sentence of train, valid or test reads {text!r} (words apart by spaces)")
+    sys.exit(
+        f"no sentence of train, valid or test reads {text!r} (words apart by spaces)"
+    )
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--check", action="store_true", help="regenerate and compare")
     p.add_argument("--sample", type=int, metavar="N", help="print N sentences")
-    p.add_argument("--explain", metavar="SENTENCE", help="say by which rows it came about")
+    p.add_argument(
+        "--explain", metavar="SENTENCE", help="say by which rows it came about"
+    )
     p.add_argument("--seed", type=int, default=0, help="which sample")
     p.add_argument("--out", type=Path, default=HERE, help="where the .tsv.gz files go")
     args = p.parse_args()
@@ -341,7 +373,11 @@ def main():
     readme = (data / "README.md").read_text(encoding="utf-8")
     wanted[data / "README.md"] = sheet.fill(readme, sheet.tables(splits)).encode()
     if args.check:
-        bad = [p.name for p, blob in wanted.items() if not p.exists() or p.read_bytes() != blob]
+        bad = [
+            p.name
+            for p, blob in wanted.items()
+            if not p.exists() or p.read_bytes() != blob
+        ]
         if bad:
             sys.exit("differs from what the generator writes: " + ", ".join(bad))
         return print("the files are what the generator writes")

@@ -11,7 +11,10 @@ def distance(a, b, most) -> int:
     for i, word in enumerate(a, 1):
         last, row[0] = row[0], i
         for j, other in enumerate(b, 1):
-            last, row[j] = row[j], min(last + (word != other), row[j] + 1, row[j - 1] + 1)
+            last, row[j] = (
+                row[j],
+                min(last + (word != other), row[j] + 1, row[j - 1] + 1),
+            )
         if min(row) > most:
             return most + 1
     return row[-1]

@@ -19,7 +19,13 @@ CHINESE = {
     "zh-bi": "比",
 }
 FRENCH = {"fr-dont": "dont", "fr-where": "où", "fr-y": "y", "fr-en": "en"}
-TENSES = {"prog": "progressive", "imperfect": "progressive", "perfect": "perfect", "recent": "recent", "future": "future"}
+TENSES = {
+    "prog": "progressive",
+    "imperfect": "progressive",
+    "perfect": "perfect",
+    "recent": "recent",
+    "future": "future",
+}
 
 
 def parts(node):
@@ -62,11 +68,15 @@ def tags(node, _en, fr, zh) -> set[str]:
     fr_words, zh_words = ([word.text for word in side] for side in (fr, zh))
     found |= {tag for tag, word in CHINESE.items() if word in zh_words}
     found |= {tag for tag, word in FRENCH.items() if word in fr_words}
-    if "fr-y" in found and not any(w.text == "y" and w.marks[0].endswith(".1") for w in fr):
+    if "fr-y" in found and not any(
+        w.text == "y" and w.marks[0].endswith(".1") for w in fr
+    ):
         found.discard("fr-y")  # il y a
     if "fr-where" in found and "où" in fr_words[:1]:
         found.discard("fr-where")
-    if "fr-en" in found and not any(w.text == "en" and w.marks[0].isdigit() for w in fr):
+    if "fr-en" in found and not any(
+        w.text == "en" and w.marks[0].isdigit() for w in fr
+    ):
         found.discard("fr-en")
     if any(w in ("du", "au", "aux") for w in fr_words):
         found.add("contraction")
@@ -79,8 +89,13 @@ def tags(node, _en, fr, zh) -> set[str]:
 
 def long_apart(joined) -> bool:
     """Do ten words or more lie between the conjunction and the verb it belongs to?"""
-    first, second = len(english.render(joined.first)), len(english.render(joined.second))
-    return (second if "last" in joined.how.kinds or joined.swapped else max(first, second)) >= 10
+    first, second = (
+        len(english.render(joined.first)),
+        len(english.render(joined.second)),
+    )
+    return (
+        second if "last" in joined.how.kinds or joined.swapped else max(first, second)
+    ) >= 10
 
 
 def of_clause(c) -> set[str]:
@@ -101,13 +116,22 @@ def of_clause(c) -> set[str]:
         "fr-inversion": c.asks in ("place", "obj", "time", "number", "why"),
         "swapped-roles": f.has("inverse"),
         "fr-place-first": f.key == "exist" and not c.asks,
-        "fr-time-first": c.time and not c.front and c.main and french.Said(c, "", None).time_first(),
+        "fr-time-first": c.time
+        and not c.front
+        and c.main
+        and french.Said(c, "", None).time_first(),
         "particle": f.en.endswith("*"),
-        "clitic": any(n is not None and (n.pronoun or n.person < 3) for n in (c.obj, c.to)),
-        "long-distance": isinstance(c.comp, (Clause, Joined)) and len(english.render(c.comp)) >= 10,
-        "zh-place-before-verb": c.place and not (f.has("goal") or f.has("goal2") or f.key in ("be", "exist")),
+        "clitic": any(
+            n is not None and (n.pronoun or n.person < 3) for n in (c.obj, c.to)
+        ),
+        "long-distance": isinstance(c.comp, (Clause, Joined))
+        and len(english.render(c.comp)) >= 10,
+        "zh-place-before-verb": c.place
+        and not (f.has("goal") or f.has("goal2") or f.key in ("be", "exist")),
         "zh-time-before-verb": c.time and not c.front,
-        "zh-resultative": " " in f.done and (c.passive or f.has("ba")) and c.tense == "past",
+        "zh-resultative": " " in f.done
+        and (c.passive or f.has("ba"))
+        and c.tense == "past",
     }
     return {tag for tag, here in given.items() if here}
 

@@ -7,7 +7,14 @@ SINGLE = (
     ("event", 10), ("quality", 2), ("compare", 4), ("exist", 4), ("trade", 1), ("located", 1),
     ("have", 1), ("passive", 3), ("question", 6), ("command", 2.6), ("motion_purpose", 3),
 )  # fmt: skip
-PLAIN = (("event", 10), ("quality", 1), ("have", 0.5), ("passive", 1), ("exist", 1.5), ("motion_purpose", 1.5))
+PLAIN = (
+    ("event", 10),
+    ("quality", 1),
+    ("have", 0.5),
+    ("passive", 1),
+    ("exist", 1.5),
+    ("motion_purpose", 1.5),
+)
 TWO = (
     ("sequence", 5), ("because", 6), ("so", 2), ("condition", 6.5), ("stopped", 2), ("report", 0.8),
     ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.7), ("both", 1), ("likewise", 2.5),
@@ -34,7 +41,13 @@ class Scenes(Draw):
             return getattr(self, self.weighted(PLAIN))()
         if clauses == 2:
             return getattr(self, self.weighted(TWO))()
-        kind = self.weighted((("join", 5), ("report", 0.5 + (clauses > 4) * 3), ("weather", 0.6 + (clauses > 4) * 3)))
+        kind = self.weighted(
+            (
+                ("join", 5),
+                ("report", 0.5 + (clauses > 4) * 3),
+                ("weather", 0.6 + (clauses > 4) * 3),
+            )
+        )
         if kind == "report" and "report" not in self.used:
             return self.report(clauses - 1)
         if kind == "weather" and "if" not in self.used:
@@ -55,7 +68,15 @@ class Scenes(Draw):
         for node in (first, second):
             if isinstance(node, Clause) and (node.asks or node.command):
                 raise Reject
-        self.tags.add({"and": "coordination", "vp_and": "coordination", "vp_then": "coordination", "vp_some": "coordination"}.get(key, key))
+        self.tags.add(
+            {
+                "and": "coordination",
+                "vp_and": "coordination",
+                "vp_then": "coordination",
+                "vp_some": "coordination",
+                "vp_both": "coordination",
+            }.get(key, key)
+        )
         return Joined(self.row("joins", key), first, second, **more)
 
     # Two clauses about the same people
@@ -68,10 +89,18 @@ class Scenes(Draw):
         if first.neg or first.modal or first.adverb:
             raise Reject
         row = self.row("follows", first.frame.key)
-        frames = [f for f in self.frames(wanted=row.next.split()) if self.suits(f.subj, first.subj)]
+        frames = [
+            f
+            for f in self.frames(wanted=row.next.split())
+            if self.suits(f.subj, first.subj)
+        ]
         obj = None
         if row.object == "same":
-            if first.obj.measure or first.obj.number or first.obj.det in ("bare", "many", "some", "poss", "own"):
+            if (
+                first.obj.measure
+                or first.obj.number
+                or first.obj.det in ("bare", "many", "some", "poss", "own")
+            ):
                 raise Reject
             frames = [f for f in frames if self.suits(f.obj, first.obj)]
             obj = first.obj.mention()
@@ -83,10 +112,25 @@ class Scenes(Draw):
             second.to = None if not second.frame.to.startswith("+") else second.to
         second.shared = True
         then = first.tense != "present" and self.p(0.6)
-        return self.join("vp_then" if then else "vp_and", first, second)
+        both = first.tense == "present" and row.object == "other"
+        return self.join(
+            "vp_then" if then else "vp_both" if both else "vp_and", first, second
+        )
 
     def said_again(self, np):
-        return NP(np.noun, np.person, np.plural, np.gender, name=np.name, pronoun=np.pronoun, of=np.ref) if np.person == 3 else np
+        return (
+            NP(
+                np.noun,
+                np.person,
+                np.plural,
+                np.gender,
+                name=np.name,
+                pronoun=np.pronoun,
+                of=np.ref,
+            )
+            if np.person == 3
+            else np
+        )
 
     def plain_second(self, clause):
         if clause.frame.has("needdur") and clause.tense == "past":
@@ -106,7 +150,9 @@ class Scenes(Draw):
         comp = table("adjectives")[row.key]
         self.rows.add(comp)
         clause = Clause(self.row("frames", "be"), subj, comp=comp)
-        clause.tense = {"past": "imperfect", "future": "present"}.get(self.mode, "present")
+        clause.tense = {"past": "imperfect", "future": "present"}.get(
+            self.mode, "present"
+        )
         return row, clause
 
     def state_mode(self):
@@ -145,7 +191,10 @@ class Scenes(Draw):
             if self.mode == "past" and self.p(0.5):
                 main.neg = "not"
             else:
-                main.modal, main.neg = self.row("modals", "can" if self.p(0.6) else "want"), "not"
+                main.modal, main.neg = (
+                    self.row("modals", "can" if self.p(0.6) else "want"),
+                    "not",
+                )
                 if self.mode == "prog":
                     main.tense = "present"
                 if main.modal.key == "can" and self.mode == "past":
@@ -159,7 +208,13 @@ class Scenes(Draw):
         self.state_mode()
         subj = self.animate()
         row, cause = self.cause(subj)
-        again_ = subj.mention() if subj.person == 3 and row.kind == "state" else subj if row.kind != "state" else again(subj)
+        again_ = (
+            subj.mention()
+            if subj.person == 3 and row.kind == "state"
+            else subj
+            if row.kind != "state"
+            else again(subj)
+        )
         if isinstance(cause, Weather):
             cause.cause = False
             self.timed = True
@@ -193,7 +248,9 @@ class Scenes(Draw):
     def condition(self, clauses=1):
         """if it rains tomorrow, …; … when she is happy"""
         self.need("habit", "future", "habit")
-        key = "if" if self.mode == "future" or self.p(0.1) else self.one(["when", "when"])
+        key = (
+            "if" if self.mode == "future" or self.p(0.1) else self.one(["when", "when"])
+        )
         subj = self.animate()
         last = clauses == 1 and self.p(0.75)
         mode, self.timed = self.mode, True
@@ -204,7 +261,9 @@ class Scenes(Draw):
             about, last_subj = subj, subj
         else:
             cause.bare = key
-            last_subj = subj if last else (subj.mention() if subj.person == 3 else again(subj))
+            last_subj = (
+                subj if last else (subj.mention() if subj.person == 3 else again(subj))
+            )
         self.mode = mode
         if clauses > 1 and not last:
             self.used.discard("he")
@@ -225,7 +284,9 @@ class Scenes(Draw):
         """when paul arrived, anna was reading"""
         self.need("past")
         self.timed = True
-        first = self.event(self.frames(wanted=["class:home", "arrive", "class:meet", "class:open"]))
+        first = self.event(
+            self.frames(wanted=["class:home", "arrive", "class:meet", "class:open"])
+        )
         if first.neg or first.modal or first.manner or first.adverb:
             raise Reject
         keep, self.mode = self.mode, "prog"
@@ -243,10 +304,14 @@ class Scenes(Draw):
         """wanted to swim, but it was raining"""
         self.need("past", "past", "prog")
         subj = self.animate()
-        row, cause = self.cause(again(subj) if subj.person < 3 else subj.mention(), kinds="stops")
+        row, cause = self.cause(
+            again(subj) if subj.person < 3 else subj.mention(), kinds="stops"
+        )
         mode = self.mode
         self.mode = "past" if mode == "past" else "habit"
-        first = self.event([f for f in self.frames(wanted=row.stops.split())], subj=subj)
+        first = self.event(
+            [f for f in self.frames(wanted=row.stops.split())], subj=subj
+        )
         first.neg, first.adverb, first.manner = "", None, None
         if first.tense != "past":
             first.time = None
@@ -259,7 +324,9 @@ class Scenes(Draw):
         """likes apples, but prefers …; one does it, the other doesn't"""
         self.need("past", "habit", "future")
         going = ["class:out", "class:go", "class:play", "class:work"]
-        first = self.event([f for f in self.frames(wanted=going) if not f.has("needdur")])
+        first = self.event(
+            [f for f in self.frames(wanted=going) if not f.has("needdur")]
+        )
         if first.neg or first.adverb or first.modal:
             raise Reject
         self.timed = True
@@ -273,7 +340,13 @@ class Scenes(Draw):
         """anna swims, and paul also swims by the bridge"""
         self.need("past", "habit", "future", "prog")
         first = self.event([f for f in self.frames() if not f.has("needdur")])
-        if first.neg or first.adverb or first.modal or first.frame.obj and first.obj.pronoun:
+        if (
+            first.neg
+            or first.adverb
+            or first.modal
+            or first.frame.obj
+            and first.obj.pronoun
+        ):
             raise Reject
         self.timed = True
         self.used.discard(first.frame.key)
@@ -297,14 +370,22 @@ class Scenes(Draw):
         speaker = self.person("person", subject=True, plural=False)
         if key == "say" and speaker.person < 3:
             raise Reject
-        comp = self.scene(clauses) if clauses > 1 else self.one([self.event, self.event, self.quality])()
+        comp = (
+            self.scene(clauses)
+            if clauses > 1
+            else self.one([self.event, self.event, self.quality])()
+        )
         if key == "hope" and isinstance(comp, Clause) and comp.tense != "future":
             raise Reject
         if isinstance(comp, Clause) and comp.subj.ref is speaker.ref:
             raise Reject
         first = comp
         while isinstance(first, Joined):
-            first = first.second if first.swapped or first.how.key == "because" else first.first
+            first = (
+                first.second
+                if first.swapped or first.how.key == "because"
+                else first.first
+            )
         if isinstance(first, Clause):
             first.front, first.inner = False, True
         self.tags |= {"reported", "subordinate"}
@@ -313,47 +394,107 @@ class Scenes(Draw):
     def there(self):
         """the market is near the church, and anna goes there every sunday"""
         self.need("past", "habit", "future")
-        first = self.event([f for f in self.frames() if f.key in ("go", "stay", "arrive")]) if self.p(0.5) else self.where_is()
+        first = (
+            self.event([f for f in self.frames() if f.key in ("go", "stay", "arrive")])
+            if self.p(0.5)
+            else self.where_is()
+        )
         if first.neg or first.modal or first.place is None or first.place.np is None:
             raise Reject
         noun = first.place.np.noun if first.frame.key != "be" else first.subj.noun
-        kinds = next(set(r.kinds.split()) for r in table("places").values() if r.noun == noun.key)
-        frames = [f for f in self.frames() if f.place and kinds & set(f.place.lstrip("+").split())]
-        frames = [f for f in frames if not f.has("post") and not f.has("from") and not f.has("goal2") and f.key != first.frame.key]
-        there = Place(self.row("preps", "there"), None, id=first.place.id if first.frame.key != "be" else first.place.id)
+        kinds = next(
+            set(r.kinds.split()) for r in table("places").values() if r.noun == noun.key
+        )
+        frames = [
+            f
+            for f in self.frames()
+            if f.place and kinds & set(f.place.lstrip("+").split())
+        ]
+        frames = [
+            f
+            for f in frames
+            if not f.has("post")
+            and not f.has("from")
+            and not f.has("goal2")
+            and f.key != first.frame.key
+        ]
+        there = Place(
+            self.row("preps", "there"),
+            None,
+            id=first.place.id if first.frame.key != "be" else first.place.id,
+        )
         there = Place(there.prep, None)
         second = self.event(frames, place=there)
+        second.to = (
+            second.to
+            if second.to is None or not second.to.pronoun and second.to.person == 3
+            else None
+        )
         second.front = False
         return self.join("and", first, second)
 
     def where_is(self):
-        rows = [r for r in table("places").values() if r.prep in ("at", "in") and "goal" in r.kinds.split()]
+        rows = [
+            r
+            for r in table("places").values()
+            if r.prep in ("at", "in") and "goal" in r.kinds.split()
+        ]
         row = self.one(rows)
         noun = table("nouns")[row.noun]
         self.used |= {noun.key, noun.fr}
-        near = [r for r in table("places").values() if r.prep in ("near", "front", "behind") and r.noun not in self.used and r.noun != "house"]
+        near = [
+            r
+            for r in table("places").values()
+            if r.prep in ("near", "front", "behind")
+            and r.noun not in self.used
+            and r.noun != "house"
+        ]
         other = self.one(near)
         self.rows |= {row, other, noun}
         self.used.add(other.noun)
-        place = Place(self.row("preps", other.prep), NP(table("nouns")[other.noun], gender=table("nouns")[other.noun].gender))
-        return Clause(self.row("frames", "be"), NP(noun, gender=noun.gender), place=place)
+        place = Place(
+            self.row("preps", other.prep),
+            NP(table("nouns")[other.noun], gender=table("nouns")[other.noun].gender),
+        )
+        return Clause(
+            self.row("frames", "be"), NP(noun, gender=noun.gender), place=place
+        )
 
     def some_of_them(self):
         """bought ten apples and gave three of them to paul"""
         self.need("past", "past", "future")
         first = self.event(self.frames(wanted=["buy", "pick", "bake", "make"]))
         noun = first.obj.noun
-        if first.neg or first.modal or first.adverb or noun is None or not noun.plural or first.obj.rel:
+        if (
+            first.neg
+            or first.modal
+            or first.adverb
+            or noun is None
+            or not noun.plural
+            or first.obj.rel
+        ):
             raise Reject
         obj = first.obj
-        obj.det, obj.plural, obj.measure, obj.owner, obj.number = "many", True, None, None, None
+        obj.det, obj.plural, obj.measure, obj.owner, obj.number = (
+            "many",
+            True,
+            None,
+            None,
+            None,
+        )
         obj.adjs = []
         if self.p(0.5):
             obj.det, obj.number = "bare", table("numbers")["ten"]
         first.to = None
-        frames = [f for f in self.frames(wanted=["give", "eat", "send", "sell", "lend"]) if self.suits(f.obj, obj)]
+        frames = [
+            f
+            for f in self.frames(wanted=["give", "eat", "send", "sell", "lend"])
+            if self.suits(f.obj, obj)
+        ]
         some = obj.mention()
-        some.number = self.one([table("numbers")[k] for k in ("two", "three", "four", "five")])
+        some.number = self.one(
+            [table("numbers")[k] for k in ("two", "three", "four", "five")]
+        )
         second = self.event(frames, subj=self.said_again(first.subj), obj=some)
         self.plain_second(second)
         first.time, second.time = first.time or second.time, None
@@ -375,7 +516,13 @@ class Scenes(Draw):
         for n in phrases(node):
             if n.pronoun and n.person == 3:
                 told.add(n.ref)
-            if n.is_a("trade") and not n.name and not n.plural and not n.pronoun and n.of is None:
+            if (
+                n.is_a("trade")
+                and not n.name
+                and not n.plural
+                and not n.pronoun
+                and n.of is None
+            ):
                 seen.append(n)
             if n.noun is not None:
                 self.rows.add(n.noun)

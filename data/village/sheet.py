@@ -18,7 +18,6 @@ LENGTHS = ((3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30), (31, 36), (3
 LANGUAGES = ("English", "French", "Chinese")
 
 
-
 def markdown(header, rows) -> str:
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
@@ -65,7 +64,9 @@ def sizes(splits):
             ns = [size(row, k) for row in lines]
             cells.append(f"{min(ns)}–{max(ns)} ({sum(ns) / len(ns):.1f})")
         rows.append(cells)
-    return markdown(("split", "sentences", *(f"{lang} tokens" for lang in LANGUAGES)), rows)
+    return markdown(
+        ("split", "sentences", *(f"{lang} tokens" for lang in LANGUAGES)), rows
+    )
 
 
 def lengths(splits):
@@ -84,7 +85,9 @@ def vocabulary(splits):
     for k, lang in enumerate(LANGUAGES):
         counts = Counter(words(splits["train"], k))
         rarest = min(counts, key=lambda word: (counts[word], word))
-        other = {w for name in splits if name != "train" for w in words(splits[name], k)}
+        other = {
+            w for name in splits if name != "train" for w in words(splits[name], k)
+        }
         unknown = other - set(counts)
         rows.append([
             lang, len(counts), f"{sum(counts.values()):,}", f"{rarest} ({counts[rarest]})",
@@ -104,10 +107,14 @@ def tags_of(row):
 
 
 def phenomena(splits):
-    tags = sorted({tag for rows in splits.values() for row in rows for tag in tags_of(row)})
+    tags = sorted(
+        {tag for rows in splits.values() for row in rows for tag in tags_of(row)}
+    )
     rows = []
     for tag in tags:
-        counts = [sum(tag in tags_of(row) for row in lines) for lines in splits.values()]
+        counts = [
+            sum(tag in tags_of(row) for row in lines) for lines in splits.values()
+        ]
         rows.append([f"`{tag}`", *(f"{n:,}" for n in counts)])
     return markdown(("tag", *splits), rows)
 
@@ -155,7 +162,9 @@ def mark_far(test, train):
     """Test rows with the tag of those that no training sentence comes near."""
     near = nearest(test, train)
     return [
-        row if near[k] <= 3 else (*row[:6], ",".join(sorted({*tags_of(row), "far-from-train"})))
+        row
+        if near[k] <= 3
+        else (*row[:6], ",".join(sorted({*tags_of(row), "far-from-train"})))
         for k, row in enumerate(test)
     ]
 
@@ -175,7 +184,10 @@ def nearness(splits):
     near, rows = nearest(test, splits["train"]), []
     for low, high in (*LENGTHS[:6], (3, 30)):
         here = [near[k] for k, row in enumerate(test) if low <= size(row) <= high]
-        shares = [f"{100 * sum(d <= most for d in here) / len(here):.1f} %" for most in (1, 2, 3)]
+        shares = [
+            f"{100 * sum(d <= most for d in here) / len(here):.1f} %"
+            for most in (1, 2, 3)
+        ]
         rows.append([f"{low}–{high}", *shares])
     return markdown(("English tokens", "within 1 word", "within 2", "within 3"), rows)
 
@@ -260,7 +272,9 @@ def perplexity(train, test, k, n=5):
                 context = tuple(line[at - width : at])
                 if context in follow:
                     kinds = len(follow[context])
-                    p = (follow[context][line[at]] + kinds * p) / (count[context] + kinds)
+                    p = (follow[context][line[at]] + kinds * p) / (
+                        count[context] + kinds
+                    )
             total, number = total + math.log(p), number + 1
     return math.exp(-total / number)
 
@@ -282,7 +296,12 @@ def measure(folder) -> str:
         lines.append(f"{lang} 5-gram perplexity {perplexity(train, test, k):.2f}")
         lines.append(f"{lang} word forms {len(set(words(train, k)))}")
     near = nearest(test, train)
-    lines.append("within 1, 2, 3 words of train " + ", ".join(f"{100 * sum(d <= m for d in near) / len(near):.1f} %" for m in (1, 2, 3)))
+    lines.append(
+        "within 1, 2, 3 words of train "
+        + ", ".join(
+            f"{100 * sum(d <= m for d in near) / len(near):.1f} %" for m in (1, 2, 3)
+        )
+    )
     return "\n".join(lines)
 
 
@@ -292,7 +311,9 @@ def without_each(folder, tags):
     for tag in tags:
         for name, k in (("en–fr", 3), ("en–zh", 4)):
             inverted, jumps, _ = order(test, k, lambda row: tag in tags_of(row))
-            print(f"without {tag}: {name} inverted {100 * inverted:.1f} %, jumps {100 * jumps:.1f} %")
+            print(
+                f"without {tag}: {name} inverted {100 * inverted:.1f} %, jumps {100 * jumps:.1f} %"
+            )
 
 
 if __name__ == "__main__":
