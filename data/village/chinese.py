@@ -53,7 +53,7 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
         return body + words(n.name.zh, f"{me}.name")
     rel = relative(n) if n.rel else []
     det = [] if plain and n.det == "some" and n.is_a("mass") else determiner(n, neg)
-    later = rel and n.rel.kind != "subj" and n.det != "a" and not n.number
+    later = rel and n.rel.kind != "subj"
     return (rel + det if later else det + rel) + body
 
 
@@ -73,14 +73,14 @@ def adjectives(n):
     for k, a in sorted(enumerate(n.adjs), key=lambda item: not item[1].de):
         mark = f"{n.id}.a{k}"
         found += words(a.zh, mark)
-        if a.de and not n.rel:
-            found += words(a.de, f"{mark}?")
+        if (a.de or n.is_a("compound")) and not n.rel:  # 新 的 冬 大衣
+            found += words("的", f"{mark}?")
     return found
 
 
 def possessive(n):
     owner = words(pronoun(n.owner), str(n.owner.id))
-    if any(a.de for a in n.adjs) and not n.rel:  # 你 漂亮 的 画
+    if any(a.de or n.is_a("compound") for a in n.adjs) and not n.rel:  # 你 漂亮 的 画
         return owner
     near = n.is_a("kin") and not n.owner.plural and not n.plural
     return owner if near else owner + words("的", f"{n.owner.id}?")
@@ -96,7 +96,10 @@ def determiner(n, neg):
     if n.det == "poss":
         return possessive(n) + number
     if n.det == "own":
-        return noun_phrase(n.owner) + words("的", f"{me}.of") + number
+        owner = noun_phrase(n.owner)
+        if n.owner.det == "poss" and n.owner.is_a("kin"):  # 我们 妹妹 的 兔子
+            owner = [w for w in owner if w.text != "的"]
+        return owner + words("的", f"{me}.of") + number
     if number:
         return number
     if n.det == "a":
@@ -137,6 +140,8 @@ def aspect(c):
     """The particle after the verb."""
     if c.modal or c.bare:
         return []
+    if c.frame.has("zhe") and c.tense in ("prog", "imperfect"):
+        return words("着", f"{c.id}.prog?", f"{c.id}.v?")
     if not c.main and not c.shared:  # a relative clause
         if c.tense != "past" or c.frame.has("state"):
             return []
@@ -280,7 +285,7 @@ def giving(c, skip):
     if c.to is None or skip == "to":
         return [], []
     to = words("给", f"{c.id}.to", f"{c.id}.v?", f"{head(c.to)}?")
-    if c.frame.has("gei"):
+    if c.frame.has("gei") and (c.main or c.shared):
         return [], to
     return to + noun_phrase(c.to), []
 
@@ -314,8 +319,6 @@ def predicate(c, skip) -> list[Word]:
             + obj
             + done_verb(c, verb, le, [])
         )
-    if skip == "obj" and c.tense in ("past", "recent"):
-        le = []
     if (
         c.tense == "past"
         and c.asks in ("place", "time")
@@ -328,6 +331,8 @@ def predicate(c, skip) -> list[Word]:
     if uses_ba(c, skip):
         return lead + here + to_before + with_ba(c, obj, after_place, to_after, le)
     verb = zh.split()
+    if c.obj is not None and c.obj.pronoun and c.obj.number and c.frame.done:
+        verb = c.frame.done.split()
     if to_after:
         found = verb_words(c, " ".join(verb)) + to_after + le + noun_phrase(c.to) + obj
     elif c.frame.has("zhzai") or (c.frame.has("post") and after_place):
@@ -378,10 +383,10 @@ def done_verb(c, text, le, long):
     if "." not in text:
         return words(text, v) + le
     verb, noun = text.split(".")
-    if noun_mark == v and not long and (not le or le[0].text == "了"):
+    if c.frame.has("going") and le and le[0].text == "了" and not long:
+        return words("去", f"{c.id}.v~") + words(verb + noun, v) + le  # 去 散步 了
+    if noun_mark == v and not long and (not le or c.frame.has("whole")):
         return words(verb + noun, v) + le
-    if noun_mark != v and le and le[0].text == "了" and not long:
-        return words(verb, v) + words(noun, noun_mark) + le
     return words(verb, v) + le + long + words(noun, noun_mark)
 
 
@@ -475,6 +480,15 @@ def pivot(n):
     return found
 
 
+def belongs(c):
+    """这 条 河 是 农民们 的: whose it is."""
+    v = f"{c.id}.v"
+    every = words("所有", f"{c.subj.id}.all") if c.subj.det == "all" else []
+    found = noun_phrase(c.obj) + words("是", f"{v}?") + every + noun_phrase(c.subj)
+    found += words("的", v)
+    return found + (words("吗", f"{c.id}.q~", "q2~") if c.asks == "yes" else [])
+
+
 # Clauses
 
 
@@ -500,6 +514,8 @@ def subject(c, skip):
 
 
 def clause(c, skip="", lead=()) -> list[Word]:
+    if c.frame.key == "own":
+        return belongs(c)
     who, time = subject(c, skip), time_words(c)
     if c.frame.key == "exist" and c.asks != "yes":
         who, time = time + who, []
@@ -510,7 +526,8 @@ def clause(c, skip="", lead=()) -> list[Word]:
         rest += words("吗", f"{c.id}.q~", "q2~")
     if not time or c.asks in QUESTION:
         return who + time + rest
-    if c.inner or (len(who) <= 2 and not c.front):
+    daily = c.time.row.zh.startswith("每")
+    if c.inner or daily or (len(who) <= 2 and not c.front):
         return who + time + rest
     comma = words("，", f"{c.id}.comma") if len(who) > 2 else []
     return time + comma + who + rest
@@ -555,7 +572,7 @@ def subordinate(node, start, middle, end):
     if one and node.how.key == "when" and not last:  # 他 饿 的 时候 吃 奶酪
         who = noun_phrase(first.subj)
         who[-1].marks += (f"{second.subj.id}~",)
-        return who + clause(first, skip="subj") + end + clause(second, skip="subj")
+        return who + clause(first, skip="subj") + end + then(second, mark=node.id)
     if not one or not last:
         found = time + start + render(first) + end
         return found + comma + middle[1:] + render(second)
@@ -564,16 +581,14 @@ def subordinate(node, start, middle, end):
     condition = clause(first, skip="subj")
     if end:
         comma = []
-    return (
-        who
-        + time
-        + start
-        + condition
-        + end
-        + comma
-        + middle[1:]
-        + clause(second, skip="subj")
-    )
+    main = then(second, node.id) if end else clause(second, skip="subj")
+    return who + time + start + condition + end + comma + middle[1:] + main
+
+
+def then(c, mark):
+    """唱歌 alone is short: 就 唱歌."""
+    rest = clause(c, skip="subj")
+    return (words("就", f"{mark}.1?") if len(rest) < 2 else []) + rest
 
 
 def sentence(node, end) -> list[Word]:

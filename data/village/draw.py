@@ -45,7 +45,7 @@ class Draw:
         self.used, self.rows, self.tags = set(), set(), set()
         self.pairs, self.people, self.genders = set(), [], set()
         self.mode, self.locked = self.weighted(MODES), False
-        self.timed = False
+        self.timed = self.general = False
 
     # Chance
 
@@ -286,7 +286,7 @@ class Draw:
             return (("poss", 4), ("the", 1))
         if frame and frame.has("progonly"):
             return (("a", 1),)
-        if frame and frame.key == "own":
+        if frame and frame.key in ("own", "give_back"):
             return (("the", 2), ("this", 1))
         if frame and frame.has("inverse"):
             return (("the", 4), ("this", 1), ("own", 2))
@@ -406,7 +406,7 @@ class Draw:
         frames = [
             f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")
         ]
-        frames = [f for f in frames if not f.has("class:rest")]
+        frames = [f for f in frames if not f.has("class:rest") and f.key != "own"]
         if self.p(0.03) and np.human:
             clause = self.quality(self.gap(np), "state")
             if "avoir" in clause.comp.flags:
@@ -545,12 +545,12 @@ class Draw:
         self.set_time(clause, mode)
         self.extras(clause, mode)
         bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
-        if (
-            mode == "habit"
-            and bare
-            and not (self.timed or self.depth or frame.has("state"))
-        ):
+        settled = self.general or self.depth or frame.has("state")
+        if mode == "habit" and bare and not settled:
             self.set_time(clause, mode, always=True)
+            if clause.time is None and clause.subj.det != "all":
+                often = self.row("adverbs", self.one(["often", "always"]))
+                clause.adverb = Adverb(often)
         if frame.has("sense"):
             self.tags.add("word-sense")
         if frame.has("idiom"):
@@ -650,6 +650,8 @@ class Draw:
             for r in table("times").values()
             if r.tense == mode and set(r.kinds.split()) & set(kinds)
         ]
+        if clause.subj.det == "all":  # 都 can't stand for both
+            rows = [r for r in rows if not r.zh.startswith("每")]
         if not rows:
             return
         row = self.one(rows)
@@ -882,7 +884,7 @@ class Draw:
 
     def located(self):
         subj = self.thing(
-            "animal_tame machine furniture read hat lost",
+            "animal_tame bicycle furniture read hat lost",
             dets=(("the", 3), ("poss", 3), ("own", 2)),
         )
         place = self.place(
@@ -986,6 +988,8 @@ class Draw:
             self.timed = True
         clause = self.ask(kind)
         clause.asks, clause.adverb = kind, None
+        if clause.subj.number or clause.frame.key == "own" and kind != "yes":
+            raise Reject
         if clause.subj.person == 1 and not clause.subj.plural and kind != "yes":
             raise Reject
         if clause.subj.det == "all" or (

@@ -209,15 +209,11 @@ def particle(c):
     if rest and rest[-1].endswith("^"):  # play the violin: a noun of its own
         the = words(" ".join(rest[:-1]), f"{c.id}.o?")
         return the + words(rest[-1][:-1], f"{c.id}.o"), False
-    back = [word for word in rest if word.endswith("^")]
-    rest = [word for word in rest if not word.endswith("^")]
-    main = [word.rstrip("!") for word in rest if word.endswith("!")]
-    rest = [word for word in rest if not word.endswith("!")]
-    if rest in (["to"], ["back", "from"]) and c.place and c.place.np is None:
+    if rest and rest[-1] in ("to", "from") and c.place and c.place.np is None:
         rest = rest[:-1]
-    found = words(" ".join(main), f"{c.id}.v")
-    found += words(" ".join(back).replace("^", ""), f"{c.id}.v?")
-    found += words(" ".join(rest), f"{c.id}.p", f"{c.id}.v?")
+    kinds = {"!": (f"{c.id}.v",), "^": (f"{c.id}.v?",)}
+    other = (f"{c.id}.p", f"{c.id}.v?")
+    found = [Word(w.rstrip("!^"), kinds.get(w[-1], other)) for w in rest]
     return found, c.frame.en.endswith("*")
 
 

@@ -156,7 +156,7 @@ class Scenes(Draw):
         return row, clause
 
     def state_mode(self):
-        self.need("past", "past", "prog")
+        self.need("past", "past", "past", "prog")
 
     def because(self):
         """drinks some water because he is thirsty"""
@@ -226,6 +226,7 @@ class Scenes(Draw):
         self.need("habit", "future", "habit")
         self.used.add("if")
         mode, self.mode, self.timed = self.mode, "habit", True
+        self.general = True
         row = self.one([r for r in table("reasons").values() if r.kind == "weather"])
         self.rows.add(row)
         first = self.weather(kinds=[row.key])
@@ -253,7 +254,7 @@ class Scenes(Draw):
         )
         subj = self.animate()
         last = clauses == 1 and self.p(0.75)
-        mode, self.timed = self.mode, True
+        mode, self.timed, self.general = self.mode, True, True
         self.mode = "habit"
         about = (subj.mention() if subj.person == 3 else again(subj)) if last else subj
         row, cause = self.cause(about)
@@ -302,7 +303,7 @@ class Scenes(Draw):
 
     def stopped(self):
         """wanted to swim, but it was raining"""
-        self.need("past", "past", "prog")
+        self.need("past", "past", "past", "prog")
         subj = self.animate()
         row, cause = self.cause(
             again(subj) if subj.person < 3 else subj.mention(), kinds="stops"
