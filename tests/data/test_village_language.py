@@ -281,7 +281,8 @@ def object_before(words, k):
         return heads(words, j)
     if words[k - 1] in told:
         return [told[words[k - 1]]]
-    if {"que", "qu'", "combien", *CLITICS} & set(words[max(0, k - 9) : k]):
+    near = {"que", "qu'", *CLITICS} & set(words[max(0, k - 14) : k])
+    if near or "combien" in words[:k]:
         return []
     return [("m", False)]
 
