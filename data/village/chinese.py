@@ -52,7 +52,7 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
     if n.name:
         return body + words(n.name.zh, f"{me}.name")
     rel = relative(n) if n.rel else []
-    det = [] if plain and n.det == "some" and n.is_a("mass") else determiner(n, neg)
+    det = [] if plain and n.det == "some" else determiner(n, neg)
     later = rel and n.rel.kind != "subj"
     return (rel + det if later else det + rel) + body
 
@@ -73,14 +73,14 @@ def adjectives(n):
     for k, a in sorted(enumerate(n.adjs), key=lambda item: not item[1].de):
         mark = f"{n.id}.a{k}"
         found += words(a.zh, mark)
-        if (a.de or n.is_a("compound")) and not n.rel:  # 新 的 冬 大衣
+        if (a.de or n.is_a("seasonal")) and not n.rel:  # 新 的 冬 大衣
             found += words("的", f"{mark}?")
     return found
 
 
 def possessive(n):
     owner = words(pronoun(n.owner), str(n.owner.id))
-    if any(a.de or n.is_a("compound") for a in n.adjs) and not n.rel:  # 你 漂亮 的 画
+    if any(a.de or n.is_a("seasonal") for a in n.adjs) and not n.rel:  # 你 漂亮 的 画
         return owner
     near = n.is_a("kin") and not n.owner.plural and not n.plural
     return owner if near else owner + words("的", f"{n.owner.id}?")
@@ -149,8 +149,11 @@ def aspect(c):
             return words("过", f"{c.id}.v?") if "." in c.frame.zh else []
         if c.gap == "obj":
             return words("过", f"{c.id}.v?") if c.obj.human else []
-        return words("了", f"{c.id}.v?")
-    if c.tense == "recent" and c.obj is not None and counts(c.obj):
+        if counts(c.obj) and c.obj.det != "some":
+            return words("了", f"{c.id}.v?")
+        return [] if c.frame.done else words("过", f"{c.id}.v?")
+    recent = c.tense == "recent" and not c.frame.has("gei")
+    if recent and c.obj is not None:
         return words("了", f"{c.id}.v?")
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
         if c.frame.has("exp") and c.tense == "perfect" and not c.adverb:
@@ -188,13 +191,14 @@ def before_verb(c):
     found = []
     if c.zh_jiu:
         found += words("就", f"{c.zh_jiu}?")
+    everybody = c.subj.det == "all" and not c.subj.pronoun
+    if everybody:
+        found += words("都", f"{c.subj.id}.all")
     if c.adverb:
         found += aligned(c.adverb.row.zh, c.adverb.id)
     daily = c.time and c.time.row.zh.startswith("每") and not c.neg and not c.adverb
     if daily and c.subj.det != "all":
         found += words("都", f"{c.time.id}.1?")
-    if c.subj.det == "all" and not c.subj.pronoun:
-        found += words("都", f"{c.subj.id}.all")
     if c.tense == "recent":
         found += words("刚", f"{c.id}.just")
     found += negation(c)
@@ -205,6 +209,8 @@ def before_verb(c):
     going = c.tense in ("prog", "imperfect") and not c.frame.has("state")
     if going and not c.frame.has("zhe") and not c.modal and not c.passive:
         found += words("在", f"{c.id}.prog", f"{c.id}.v?")
+    if c.frame.has("going") and not c.shared and (c.modal or c.tense == "future"):
+        found += words("去", f"{c.id}.v~")
     if c.manner and c.manner.row.where == "before":
         found += aligned(c.manner.row.zh, c.manner.id)
     return found
@@ -212,6 +218,8 @@ def before_verb(c):
 
 def uses_ba(c, skip):
     n = c.obj
+    if n is not None and n.pronoun and not n.number and c.frame.key == "eat":
+        return skip != "obj"  # 把 它 吃 掉
     if (
         not (c.frame.has("ba") or c.frame.has("gei"))
         or n is None
@@ -245,7 +253,7 @@ def goal(p):
     """The market, the riverside: where one goes, or comes from."""
     if p.np is None:
         return aligned(p.prep.zh, p.id)
-    side = words("边", f"{p.id}.1~") if p.prep.key == "by" else []
+    side = words("边", f"{p.np.id}~") if p.prep.key == "by" else []
     return noun_phrase(p.np) + side
 
 
@@ -277,7 +285,9 @@ def object_words(c, skip):
         return words("多少", f"{n.id}.d") + noun_words(noun_text(n), n.id)
     if c.obj is None or skip == "obj":
         return []
-    return noun_phrase(c.obj, neg=bool(c.neg), plain=c.tense != "past")
+    return noun_phrase(
+        c.obj, neg=bool(c.neg), plain=c.tense != "past" or not (c.main or c.shared)
+    )
 
 
 def giving(c, skip):
@@ -385,6 +395,8 @@ def done_verb(c, text, le, long):
     verb, noun = text.split(".")
     if c.frame.has("going") and le and le[0].text == "了" and not long:
         return words("去", f"{c.id}.v~") + words(verb + noun, v) + le  # 去 散步 了
+    if noun_mark != v and not long:  # 拉 小提琴 了
+        return words(verb, v) + words(noun, noun_mark) + le
     if noun_mark == v and not long and (not le or c.frame.has("whole")):
         return words(verb + noun, v) + le
     return words(verb, v) + le + long + words(noun, noun_mark)
@@ -464,6 +476,8 @@ def quality(c, lead):
         return lead + words("非常", f"{c.id}.deg") + body
     if c.bare == "if" and "change" in row.flags and not c.neg:
         return lead + body + words("了", f"{v}?", f"{me}?")
+    if row.predicate == "feel":  # 觉得 冷: 冷 alone would mean aloof
+        lead += words("觉得", f"{v}?")
     hen = [] if c.neg or c.bare else words("很", f"{v}?")
     if not hen:
         body[0].marks += (f"{v}~",)
@@ -484,8 +498,9 @@ def belongs(c):
     """这 条 河 是 农民们 的: whose it is."""
     v = f"{c.id}.v"
     every = words("所有", f"{c.subj.id}.all") if c.subj.det == "all" else []
-    found = noun_phrase(c.obj) + words("是", f"{v}?") + every + noun_phrase(c.subj)
-    found += words("的", v)
+    lead = [w for w in before_verb(c) if w.text != "都"]
+    found = noun_phrase(c.obj) + lead + words("是", v) + every + noun_phrase(c.subj)
+    found += words("的", f"{v}?")
     return found + (words("吗", f"{c.id}.q~", "q2~") if c.asks == "yes" else [])
 
 

@@ -246,6 +246,12 @@ class Draw:
             np.owner = self.owner_noun()
         elif np.det == "the" and noun.plural and "own" not in flags and self.p(0.25):
             np.plural = True
+        if (
+            np.det == "poss"
+            and np.owner.plural
+            and {"hat", "coat"} & set(noun.kinds.split())
+        ):
+            np.plural = bool(noun.plural)
         if "own" in flags and owner is not None and np.det in ("the", "poss"):
             np.plural = owner.plural and bool(noun.plural)
         if (
@@ -255,7 +261,7 @@ class Draw:
         ):
             if noun.key != "music":
                 np.det = "a"
-        np.generic = "state" in flags and np.det == "bare"
+        np.generic = "state" in flags and np.det == "bare" and "nogeneric" not in flags
         self.describe(np, old="creates" not in flags)
         if (
             np.det == "the"
@@ -283,13 +289,14 @@ class Draw:
         if "sky" in kinds or "sound" in kinds or "surface" in kinds:
             return (("bare" if "sound" in kinds else "the", 1),)
         if "own" in flags:
-            return (("poss", 4), ("the", 1))
+            return (("poss", 1),)
         if frame and frame.has("progonly"):
             return (("a", 1),)
         if frame and frame.key in ("own", "give_back"):
             return (("the", 2), ("this", 1))
         if frame and frame.has("inverse"):
-            return (("the", 4), ("this", 1), ("own", 2))
+            placed = {"place", "building", "view"} & set(kinds)
+            return (("the", 4), ("this", 1), ("own", 0 if placed else 2))
         if frame and frame.key == "afraid_of":
             return (("bare", 3), ("the", 2), ("this", 1))
         if "def" in flags and set(kinds) & {"place", "building", "view", "wild"}:
@@ -456,9 +463,11 @@ class Draw:
     def rel_whose(self, np):
         old = any(a.en == "old" for a in np.adjs)
         if np.human and (np.is_a("child") or old):
-            pool = nouns_of("dog cat horse" if old else "dog cat mother father")
+            if old:
+                raise Reject
+            pool = nouns_of("mother father")
         elif np.human:
-            pool = nouns_of("dog cat horse mother father brother sister house")
+            pool = nouns_of("mother father brother sister")
         else:
             pool = nouns_of("door window")
         noun = self.pick(pool)
@@ -700,6 +709,10 @@ class Draw:
             return
         if hours and (self.p(0.2) or (frame.has("needdur") and mode == "past")):
             rows = [m for m in table("manners").values() if m.where == "after"]
+            if clause.time and clause.time.row.kinds in ("day", "night"):
+                rows = [m for m in rows if m.key != "all_day"]
+            if "." in frame.zh:
+                rows = [m for m in rows if m.key != "a_long_time"]
             clause.manner = Adverb(self.one(rows))
         elif self.p(0.09) and mode != "perfect" and not clause.neg:
             rows = [
@@ -740,7 +753,9 @@ class Draw:
             obj.measure = obj.number = None
             if obj.noun and (obj.noun.plural is None or obj.is_a("mass")):
                 obj.det, obj.plural = "bare", False
-            elif obj.det != "a":
+            elif obj.det == "a":
+                obj.plural = False
+            else:
                 obj.det, obj.plural = "bare", bool(obj.noun and obj.noun.plural)
 
     def modal(self, clause, mode):
@@ -770,6 +785,7 @@ class Draw:
         if clause.subj.det == "all":
             return
         rows = [r for r in table("adverbs").values() if kind in r.tenses.split()]
+        rows = [r for r in rows if r.key != "soon" or not self.timed]
         rows = [r for r in rows if r.key != "also"]
         rows = [
             r
@@ -1086,7 +1102,7 @@ class Draw:
         frames = [
             f
             for f in frames
-            if f.key not in ("lose", "forget", "break", "bite", "steal")
+            if f.key not in ("lose", "forget", "break", "bite", "steal", "bring")
             and "person" in f.subj
         ]
         you = NP(person=2)
@@ -1152,7 +1168,7 @@ def can(frame, mode) -> bool:
     if frame.has("expneed"):
         return mode == "perfect"
     if mode == "perfect":
-        return frame.has("ba") or frame.has("exp")
+        return (frame.has("ba") or frame.has("exp")) and not frame.has("noperfect")
     if mode == "future" and frame.has("nofuture"):
         return False
     return {
@@ -1170,5 +1186,6 @@ def only_fits(clause):
         and n.person == 3
         and not n.human
         and not clause.frame.fr_obj
+        and n.det not in ("some", "many", "bare")
         and clause.to is None
     )

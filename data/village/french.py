@@ -194,7 +194,7 @@ def determiner(n, body, of, neg):
     if of and n.det in ("bare", "some") and not n.generic:
         return []
     if neg:
-        return words("de", *d)
+        return [] if of else words("de", *d)
     if n.det == "a":
         return words("une" if feminine(n) else "un", *d)
     if n.plural:
@@ -553,6 +553,9 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
         c, {"obj": "obj", "number": "obj", "place": "place"}.get(c.asks, skip), before
     )
     first, rest, at = s.verb()
+    if c.frame.fr == "rentrer^":  # go and home in one word
+        for word in (first, *rest):
+            word.marks += (f"{c.id}.o",) if s.v in word.marks else ()
     ne, pas = negation(c)
     early, late = (rest[: at - 1], rest[at - 1 :]) if at else (rest, [])
     inner = s.clitics if at else []

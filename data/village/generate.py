@@ -15,6 +15,7 @@ import os
 import random
 import sys
 from collections import Counter
+from itertools import islice, pairwise
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -55,10 +56,10 @@ HELD_PER_PAIR = 6
 NEW_NAMES = 40
 ENOUGH = 22  # sentences of each phenomenon in test, at least
 EXAMPLES = (
-    ("i/1 love/2 you/3 ./4", "je/1 te/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
+    ("i/1 love/2 you/3 ./4", "je/1 t'/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
     (
         "i/1 love/2 to/3? eat/3 apples/4 ./5",
-        "je/1 aime/2 manger/3 des/4? pommes/4 ./5",
+        "j'/1 aime/2 manger/3 des/4? pommes/4 ./5",
         "我/1 爱/2 吃/3 苹果/4 。/5",
     ),
 )
@@ -69,6 +70,7 @@ class Writer:
 
     def __init__(self, seed):
         self.draw = Scenes(random.Random(seed))
+        self.draw.start(0)
         self.seen = (set(), set(), set())
 
     def row(self, sides, found):
@@ -89,6 +91,8 @@ class Writer:
             sides = [part.sentence(node, end) for part in (english, french, chinese)]
         except Reject:
             return None, None
+        if any(a.text == b.text for side in sides for a, b in pairwise(side)):
+            return None, None  # a word twice in a row reads badly
         return sides, node
 
     def collect(self, quota, buckets, longest, shortest, extra=lambda draw: ()):
@@ -236,6 +240,11 @@ def build(seed=SEED) -> dict[str, list[tuple[str, ...]]]:
     return {**splits, "long": long}
 
 
+def bucket(row):
+    n = row[0].count(" ") + 1
+    return next(k for k, ((low, high), _, _) in enumerate(BUCKETS) if low <= n <= high)
+
+
 def enough(test, pool):
     """Test with ENOUGH sentences of each phenomenon: taken from the pool, for others."""
 
@@ -244,13 +253,15 @@ def enough(test, pool):
 
     for tag in sorted(counted(pool)):
         here = counted(test)
-        more = [row for row in pool if tag in row[6].split(",")][
-            : max(0, ENOUGH - here[tag])
-        ]
-        spare = [r for r in test if all(here[t] > 2 * ENOUGH for t in r[6].split(","))]
-        back = spare[: len(more)]
-        test = [row for row in test if row not in back] + more
-        pool = [row for row in pool if row not in more] + back
+        wanted = (row for row in pool if tag in row[6].split(","))
+        for row in list(islice(wanted, max(0, ENOUGH - here[tag]))):
+            spare = next(
+                r
+                for r in test
+                if bucket(r) == bucket(row)
+                and all(here[t] > 2 * ENOUGH for t in r[6].split(","))
+            )
+            test[test.index(spare)], pool[pool.index(row)] = row, spare
     return test, pool
 
 

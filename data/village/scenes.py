@@ -36,8 +36,8 @@ class Scenes(Draw):
 
     def scene(self, clauses):
         if clauses == 1:
-            if self.mode in ("recent", "perfect"):
-                return self.event()
+            if self.mode in ("recent", "perfect") or self.timed or self.general:
+                return self.event()  # no state under a time or a condition
             return getattr(self, self.weighted(PLAIN))()
         if clauses == 2:
             return getattr(self, self.weighted(TWO))()
