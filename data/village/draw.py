@@ -161,7 +161,7 @@ class Draw:
         self.describe(np)
         if not many and rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
-        if self.p(0.2 + 0.55 * self.rich):
+        if self.p(0.25 + 0.6 * self.rich):
             self.relative(np)
         return self.cast(np)
 
@@ -610,7 +610,7 @@ class Draw:
         frame = clause.frame
         if place is not None:
             clause.place = place
-        elif frame.place.startswith("+") or (frame.place and self.p(0.5)):
+        elif frame.place.startswith("+") or (frame.place and self.p(0.56)):
             clause.place = self.place(frame.place.lstrip("+"), clause.subj)
 
     def place(self, kinds, subj=None):
@@ -638,7 +638,7 @@ class Draw:
             np.det, np.owner = "poss", self.owner(subj)
         else:
             self.describe(np, 0.1 + 0.3 * self.rich)
-            if self.p(0.25 + 0.5 * self.rich):
+            if self.p(0.35 + 0.5 * self.rich):
                 self.relative(np)
         return Place(prep, np)
 
@@ -675,7 +675,7 @@ class Draw:
             return
         clause.time, clause.front = (
             Adverb(row),
-            self.depth == 0 and (hanging or self.p(0.2)),
+            self.depth == 0 and (hanging or self.p(0.1)),
         )
 
     def extras(self, clause, mode):

@@ -16,8 +16,8 @@ PLAIN = (
     ("motion_purpose", 1.5),
 )
 TWO = (
-    ("sequence", 5), ("because", 6), ("so", 2), ("condition", 6.5), ("stopped", 2), ("report", 0.8),
-    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.7), ("both", 1), ("likewise", 2.5),
+    ("sequence", 5), ("because", 7), ("so", 2), ("condition", 7.5), ("stopped", 2), ("report", 0.8),
+    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 2.5),
 )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ class Scenes(Draw):
 
     def in_weather(self, clauses):
         """if it rains, one stays at home, and the other doesn't swim"""
-        self.need("habit", "future", "habit")
+        self.need("habit", "habit", "future", "habit")
         self.used.add("if")
         mode, self.mode, self.timed = self.mode, "habit", True
         self.general = True
@@ -248,10 +248,8 @@ class Scenes(Draw):
 
     def condition(self, clauses=1):
         """if it rains tomorrow, …; … when she is happy"""
-        self.need("habit", "future", "habit")
-        key = (
-            "if" if self.mode == "future" or self.p(0.1) else self.one(["when", "when"])
-        )
+        self.need("habit", "habit", "future", "habit")
+        key = "if" if self.mode == "future" or self.p(0.15) else "when"
         subj = self.animate()
         last = clauses == 1 and self.p(0.75)
         mode, self.timed, self.general = self.mode, True, True
