@@ -765,7 +765,7 @@ class Draw:
             if (mode == "habit" or (m.past and m.key != "can"))
             and (not m.flags or clause.subj.human)
             and (
-                m.key != "like"
+                m.key not in ("like", "love")
                 or set(m.flags.split()) & set(clause.frame.flags.split())
             )
         ]
@@ -777,7 +777,7 @@ class Draw:
             return
         clause.modal = self.one(rows)
         self.rows.add(clause.modal)
-        if clause.modal.key != "like":
+        if clause.modal.key not in ("like", "love"):
             clause.time = clause.time if mode == "past" else None
             self.timed = clause.time is not None
 

@@ -156,7 +156,7 @@ def modal_words(c, past):
     found = aligned(c.modal.past if past else c.modal.en, f"{c.id}.m")
     for to in found[1:]:
         to.marks += (f"{c.id}.v?",)
-    lexical = c.modal.key in ("want", "like", "have_to")
+    lexical = c.modal.key in ("want", "like", "love", "have_to")
     if lexical and not past and c.subj.person == 3 and not c.subj.plural:
         found[0].text = form(found[0].text, "s")
     return found, lexical
@@ -319,7 +319,9 @@ def clause(c, skip="") -> list[Word]:
     simple = full_verb and first.text not in ("am", "is", "are", "was", "were")
     if c.shared and rest and c.tense in ("future", "prog", "perfect"):
         verb = middle + rest  # … will eat an apple and drink milk
-    elif simple or (c.modal and c.modal.key in ("want", "like", "have_to") and middle):
+    elif simple or (
+        c.modal and c.modal.key in ("want", "like", "love", "have_to") and middle
+    ):
         verb = middle + [first] + not_ + rest
     else:
         verb = [first] + not_ + middle + rest
