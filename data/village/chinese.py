@@ -146,7 +146,8 @@ def aspect(c):
         if c.tense != "past" or c.frame.has("state"):
             return []
         if c.obj is None:
-            return words("过", f"{c.id}.v?") if "." in c.frame.zh else []
+            stays = c.frame.has("goal") or c.frame.has("goal2") or c.frame.has("from")
+            return [] if stays else words("过", f"{c.id}.v?")
         if c.gap == "obj":
             return words("过", f"{c.id}.v?") if c.obj.human else []
         if counts(c.obj) and c.obj.det != "some":
@@ -305,6 +306,8 @@ def predicate(c, skip) -> list[Word]:
         return copula(c)
     lead = before_verb(c)
     here, after_place = place_words(c, skip)
+    if here and here[0].text == "在" and lead and lead[-1].text == "去":
+        here = here[1:]  # 去 花园 里 散步
     going = [w for w in lead if w.text == "在"]
     if going and here and here[0].text == "在":
         here[0].marks += going[0].marks
@@ -395,8 +398,6 @@ def done_verb(c, text, le, long):
     verb, noun = text.split(".")
     if c.frame.has("going") and le and le[0].text == "了" and not long:
         return words("去", f"{c.id}.v~") + words(verb + noun, v) + le  # 去 散步 了
-    if noun_mark != v and not long:  # 拉 小提琴 了
-        return words(verb, v) + words(noun, noun_mark) + le
     if noun_mark == v and not long and (not le or c.frame.has("whole")):
         return words(verb + noun, v) + le
     return words(verb, v) + le + long + words(noun, noun_mark)

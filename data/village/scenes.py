@@ -144,6 +144,9 @@ class Scenes(Draw):
         row = self.one(rows)
         self.rows.add(row)
         if row.kind == "weather":
+            if "sky" in self.used:
+                raise Reject  # one weather a sentence
+            self.used.add("sky")
             node = self.weather(kinds=[row.key])
             node.cause = True
             return row, node
@@ -229,6 +232,9 @@ class Scenes(Draw):
         self.general = True
         row = self.one([r for r in table("reasons").values() if r.kind == "weather"])
         self.rows.add(row)
+        if "sky" in self.used:
+            raise Reject
+        self.used.add("sky")
         first = self.weather(kinds=[row.key])
         self.mode, self.locked = mode, True
         effects = []
@@ -351,7 +357,7 @@ class Scenes(Draw):
         self.used.discard(first.frame.key)
         other = self.person("person", subject=True)
         second = self.event([first.frame], subj=other)
-        if second.manner or other.det == "all":
+        if second.manner or second.place or other.det == "all":
             raise Reject
         second.neg, second.modal, second.front = "", None, False
         second.adverb = Adverb(self.row("adverbs", "also"))
