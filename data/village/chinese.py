@@ -53,7 +53,7 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
         return body + words(n.name.zh, f"{me}.name")
     rel = relative(n) if n.rel else []
     det = [] if plain and n.det == "some" else determiner(n, neg)
-    later = rel and n.rel.kind != "subj"
+    later = rel and n.rel.kind in ("obj", "of", "where")  # 那 个 爸爸 是 …
     return (rel + det if later else det + rel) + body
 
 

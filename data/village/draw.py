@@ -25,7 +25,7 @@ HELD_OUT = {
 MODES = (
     ("past", 8),
     ("habit", 5),
-    ("prog", 3),
+    ("prog", 2.3),
     ("future", 5),
     ("recent", 4),
     ("perfect", 9),
@@ -45,7 +45,7 @@ class Draw:
         self.used, self.rows, self.tags = set(), set(), set()
         self.pairs, self.people, self.genders = set(), [], set()
         self.mode, self.locked = self.weighted(MODES), False
-        self.timed = self.general = False
+        self.timed = self.general = self.often = False
 
     # Chance
 
@@ -161,7 +161,7 @@ class Draw:
         self.describe(np)
         if not many and rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
-        if self.p(0.25 + 0.6 * self.rich):
+        if self.p(0.32 + 0.6 * self.rich):
             self.relative(np)
         return self.cast(np)
 
@@ -262,7 +262,12 @@ class Draw:
             if noun.key != "music":
                 np.det = "a"
         np.generic = "state" in flags and np.det == "bare" and "nogeneric" not in flags
-        self.describe(np, old="creates" not in flags)
+        if np.is_a("handful") and np.det == "a" and not np.measure and not np.number:
+            np.det, np.plural = "some", True
+        if np.is_a("dinner") and np.det in ("bare", "some") and frame:
+            np.plural = not {"class:eat", "class:cook"} & set(flags)
+        if not (np.is_a("seasonal") and np.det == "poss"):  # 我 那 件 旧 的 厚 大衣
+            self.describe(np, old="creates" not in flags)
         if (
             np.det == "the"
             and "class:garden" not in flags
@@ -394,7 +399,8 @@ class Draw:
             return
         self.depth += 1
         timed, self.timed = self.timed, True
-        keep, self.mode = self.mode, self.one(["past", "past", "past", "prog"])
+        modes = ["past"] if self.mode == "future" else ["past", "past", "past", "prog"]
+        keep, self.mode = self.mode, self.one(modes)
         maker = self.weighted(self.relatives(np))
         maker(np)
         self.mode, self.timed = keep, timed
@@ -466,6 +472,8 @@ class Draw:
             if old:
                 raise Reject
             pool = nouns_of("mother father")
+        elif np.human and np.plural:
+            raise Reject
         elif np.human:
             pool = nouns_of("mother father brother sister")
         else:
@@ -538,6 +546,8 @@ class Draw:
         if place is not None:
             frames = [f for f in frames if f.place]
         frames = [f for f in frames if can(f, mode) or f.has("state")]
+        if self.general and not self.depth:  # no state under a condition
+            frames = [f for f in frames if not f.has("state")]
         fresh = [f for f in frames if f.key not in self.used]
         frame = self.weighted([(f, float(f.weight)) for f in fresh])
         self.rows.add(frame)
@@ -557,7 +567,7 @@ class Draw:
         settled = self.general or self.depth or frame.has("state")
         if mode == "habit" and bare and not settled:
             self.set_time(clause, mode, always=True)
-            if clause.time is None and clause.subj.det != "all":
+            if clause.time is None and clause.subj.det != "all" and not self.often:
                 often = self.row("adverbs", self.one(["often", "always"]))
                 clause.adverb = Adverb(often)
         if frame.has("sense"):
@@ -593,8 +603,8 @@ class Draw:
             and feminine_wearer(clause.to)
         ):
             raise Reject
-        if frame.has("gei"):
-            clause.to.rel = None
+        if frame.has("gei") or clause.to.rel and clause.to.rel.clause.to:
+            clause.to.rel = None  # 给 那 个 给 …
         clause.shift = frame.has("ditrans") and (
             self.p(0.9) or clause.obj.rel is not None
         )
@@ -610,7 +620,7 @@ class Draw:
         frame = clause.frame
         if place is not None:
             clause.place = place
-        elif frame.place.startswith("+") or (frame.place and self.p(0.56)):
+        elif frame.place.startswith("+") or (frame.place and self.p(0.64)):
             clause.place = self.place(frame.place.lstrip("+"), clause.subj)
 
     def place(self, kinds, subj=None):
@@ -638,12 +648,12 @@ class Draw:
             np.det, np.owner = "poss", self.owner(subj)
         else:
             self.describe(np, 0.1 + 0.3 * self.rich)
-            if self.p(0.35 + 0.5 * self.rich):
+            if self.p(0.42 + 0.5 * self.rich):
                 self.relative(np)
         return Place(prep, np)
 
     def set_time(self, clause, mode, always=False):
-        chance = {"past": 0.55, "habit": 0.65, "future": 0.65, "prog": 0.35}.get(
+        chance = {"past": 0.62, "habit": 0.65, "future": 0.7, "prog": 0.35}.get(
             mode, 0
         )
         kinds = clause.frame.when.split()
@@ -667,6 +677,7 @@ class Draw:
         self.rows.add(row)
         if self.depth == 0:
             self.timed = True
+            self.often = self.often or row.tense == "habit"
         hanging = any(
             np and np.rel
             for np in (clause.obj, clause.to, clause.place and clause.place.np)
@@ -753,7 +764,7 @@ class Draw:
             obj.measure = obj.number = None
             if obj.noun and (obj.noun.plural is None or obj.is_a("mass")):
                 obj.det, obj.plural = "bare", False
-            elif obj.det == "a":
+            elif obj.det == "a" and not (obj.adjs and obj.noun.plural):
                 obj.plural = False
             else:
                 obj.det, obj.plural = "bare", bool(obj.noun and obj.noun.plural)
@@ -796,7 +807,8 @@ class Draw:
         rows = [
             r
             for r in rows
-            if r.key in ("also", "all", "only", "together", "still") or not clause.time
+            if r.key in ("also", "all", "only", "together", "still")
+            or not (clause.time or self.often)
         ]
         if rows and not (clause.frame.key == "be"):
             clause.adverb = Adverb(self.one(rows))

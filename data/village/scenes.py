@@ -16,7 +16,7 @@ PLAIN = (
     ("motion_purpose", 1.5),
 )
 TWO = (
-    ("sequence", 5), ("because", 7), ("so", 2), ("condition", 7.5), ("stopped", 2), ("report", 0.8),
+    ("sequence", 5), ("because", 7.6), ("so", 2), ("condition", 7.5), ("stopped", 2), ("report", 0.8),
     ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 2.5),
 )  # fmt: skip
 
@@ -108,6 +108,8 @@ class Scenes(Draw):
         second = self.event(frames, subj=self.said_again(first.subj), obj=obj)
         self.plain_second(second)
         first.time, second.time = first.time or second.time, None
+        if first.time and not set(first.time.row.kinds.split()) & set(first.frame.when.split()):
+            raise Reject
         if row.object == "same" and second.to and second.to.person < 3 and obj.pronoun:
             second.to = None if not second.frame.to.startswith("+") else second.to
         second.shared = True
@@ -167,6 +169,8 @@ class Scenes(Draw):
         subj = self.animate()
         row, cause = self.cause(subj.mention() if subj.person == 3 else again(subj))
         main = self.effect(row, subj)
+        if main.place and main.place.np and main.place.np.rel:
+            raise Reject  # where he lives because …
         return self.join("because", cause, main)
 
     def animate(self):
@@ -222,6 +226,8 @@ class Scenes(Draw):
             cause.cause = False
             self.timed = True
         main = self.effect(row, again_)
+        if isinstance(cause, Clause):  # the time stands with what comes first
+            cause.time, main.time = main.time, None
         return self.join("so", cause, main)
 
     def in_weather(self, clauses):
@@ -257,7 +263,7 @@ class Scenes(Draw):
         self.need("habit", "habit", "future", "habit")
         key = "if" if self.mode == "future" or self.p(0.15) else "when"
         subj = self.animate()
-        last = clauses == 1 and self.p(0.75)
+        last = clauses == 1 and self.p(0.88)
         mode, self.timed, self.general = self.mode, True, True
         self.mode = "habit"
         about = (subj.mention() if subj.person == 3 else again(subj)) if last else subj
@@ -277,6 +283,11 @@ class Scenes(Draw):
             main = self.effect(row, last_subj)
             if key == "if" and isinstance(main, Clause):
                 main.zh_jiu = ""
+        if last and isinstance(main, Clause) and main.place and main.place.np:
+            if main.place.np.rel and isinstance(cause, Weather):
+                last = False  # where he lives when it snows
+            elif main.place.np.rel:
+                raise Reject
         node = self.join(key, cause, main, swapped=last and clauses == 1)
         if key == "if" and isinstance(main, Clause):
             main.zh_jiu = f"{node.id}.1"
@@ -302,7 +313,7 @@ class Scenes(Draw):
         if second.subj.ref is first.subj.ref:
             raise Reject
         self.tags.add("subordinate")
-        last, first.bare = self.p(0.6), "when"
+        last, first.bare = self.p(0.75), "when"
         return self.join("when", first, second, swapped=last)
 
     def stopped(self):
