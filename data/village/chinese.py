@@ -53,12 +53,12 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
         return body + words(n.name.zh, f"{me}.name")
     rel = relative(n) if n.rel else []
     det = [] if plain and n.det == "some" else determiner(n, neg)
-    later = rel and n.rel.kind in ("obj", "of", "where")  # 那 个 爸爸 是 …
+    later = rel and n.rel.kind != "subj"
     return (rel + det if later else det + rel) + body
 
 
 def noun_text(n):
-    group = n.human and n.plural and not n.number and n.det in GROUP
+    group = n.human and n.plural and not n.number and not n.rel and n.det in GROUP
     return n.noun.zh + ("们" if group else "")
 
 
@@ -80,8 +80,8 @@ def adjectives(n):
 
 def possessive(n):
     owner = words(pronoun(n.owner), str(n.owner.id))
-    if any(a.de or n.is_a("seasonal") for a in n.adjs) and not n.rel:  # 你 漂亮 的 画
-        return owner
+    if any(a.de or n.is_a("seasonal") for a in n.adjs):  # 你 那 幅 漂亮 的 画
+        return owner if n.number or n.name else owner + that(n, "noun")
     near = n.is_a("kin") and not n.owner.plural and not n.plural
     return owner if near else owner + words("的", f"{n.owner.id}?")
 
@@ -99,6 +99,8 @@ def determiner(n, neg):
         owner = noun_phrase(n.owner)
         if n.owner.det == "poss" and n.owner.is_a("kin"):  # 我们 妹妹 的 兔子
             owner = [w for w in owner if w.text != "的"]
+        if any(a.de for a in n.adjs) and not number:
+            return owner + that(n, "of")
         return owner + words("的", f"{me}.of") + number
     if number:
         return number
@@ -112,10 +114,15 @@ def determiner(n, neg):
         return words("一些", f"{me}.d")
     if n.det == "many":
         return words("很多", f"{me}.d")
-    if n.det == "the" and not n.plural and (n.is_a("that") or n.human and n.rel):
-        that = words("那", f"{me}.d?")
-        return that + words(n.noun.classifier, f"{me}.d?")
+    if n.det == "the" and (n.rel or n.is_a("that") and not n.plural):
+        return that(n, "d")
     return []
+
+
+def that(n, mark):
+    """那 个, 那些"""
+    mark = f"{n.id}.{mark}?"
+    return words("那些", mark) if n.plural else words(f"那 {n.noun.classifier}", mark)
 
 
 def relative(n):
@@ -146,15 +153,14 @@ def aspect(c):
         if c.tense != "past" or c.frame.has("state"):
             return []
         if c.obj is None:
-            stays = c.frame.has("goal") or c.frame.has("goal2") or c.frame.has("from")
+            stays = c.frame.has("goal2") or c.frame.has("from")
             return [] if stays else words("过", f"{c.id}.v?")
         if c.gap == "obj":
             return words("过", f"{c.id}.v?") if c.obj.human else []
-        if counts(c.obj) and c.obj.det != "some":
-            return words("了", f"{c.id}.v?")
-        return [] if c.frame.done else words("过", f"{c.id}.v?")
+        done = counts(c.obj) or c.frame.done
+        return words("了" if done else "过", f"{c.id}.v?")
     recent = c.tense == "recent" and not c.frame.has("gei")
-    if recent and c.obj is not None:
+    if recent and c.obj is not None and len(c.frame.zh) == 1:  # but 刚 找到
         return words("了", f"{c.id}.v?")
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
         if c.frame.has("exp") and c.tense == "perfect" and not c.adverb:
@@ -287,7 +293,7 @@ def object_words(c, skip):
     if c.obj is None or skip == "obj":
         return []
     return noun_phrase(
-        c.obj, neg=bool(c.neg), plain=c.tense != "past" or not (c.main or c.shared)
+        c.obj, neg=bool(c.neg), plain=c.tense != "past"
     )
 
 
@@ -306,6 +312,9 @@ def predicate(c, skip) -> list[Word]:
         return copula(c)
     lead = before_verb(c)
     here, after_place = place_words(c, skip)
+    le, long = aspect(c), aligned(c.manner.row.zh, c.manner.id) if duration(c) else []
+    if c.frame.has("going") and "." in c.frame.zh and le and le[0].text == "了":
+        lead += [] if long else words("去", f"{c.id}.v~")
     if here and here[0].text == "在" and lead and lead[-1].text == "去":
         here = here[1:]  # 去 花园 里 散步
     going = [w for w in lead if w.text == "在"]
@@ -315,9 +324,7 @@ def predicate(c, skip) -> list[Word]:
     if c.adverb and c.adverb.row.key == "only":
         lead, here = here + lead, []
     to_before, to_after = giving(c, skip)
-    obj, le = object_words(c, skip), aspect(c)
-    long = aligned(c.manner.row.zh, c.manner.id) if duration(c) else []
-    zh = c.frame.zh
+    obj, zh = object_words(c, skip), c.frame.zh
     if c.frame.key == "have" and c.neg:
         return lead[:-1] + words("没有", f"{c.id}.neg", f"{c.id}.v") + obj
     if c.passive:
@@ -366,7 +373,7 @@ def predicate(c, skip) -> list[Word]:
     if c.frame.has("goal") or c.frame.has("goal2"):
         found = verb_words(c, zh) + le + after_place
     if c.purpose:
-        found = verb_words(c, zh) + le + after_place + purpose(c.purpose, [])
+        found = verb_words(c, zh) + after_place + purpose(c.purpose, []) + le
     return lead + here + to_before + found
 
 
@@ -397,7 +404,7 @@ def done_verb(c, text, le, long):
         return words(text, v) + le
     verb, noun = text.split(".")
     if c.frame.has("going") and le and le[0].text == "了" and not long:
-        return words("去", f"{c.id}.v~") + words(verb + noun, v) + le  # 去 散步 了
+        return words(verb + noun, v) + le  # 去 散步 了
     if noun_mark == v and not long and (not le or c.frame.has("whole")):
         return words(verb + noun, v) + le
     return words(verb, v) + le + long + words(noun, noun_mark)
@@ -589,6 +596,12 @@ def subordinate(node, start, middle, end):
         who = noun_phrase(first.subj)
         who[-1].marks += (f"{second.subj.id}~",)
         return who + clause(first, skip="subj") + end + then(second, mark=node.id)
+    sky = isinstance(first, Weather) and isinstance(second, Clause) and last
+    sky = sky and node.how.key == "because" and not second.asks
+    if sky and second.frame.key != "own":
+        who = subject(second, "")  # 雨果 因为 下雨 了 ， 所以 …
+        rest = clause(second, skip="subj")
+        return who + time + start + render(first) + comma + middle[1:] + rest
     if not one or not last:
         found = time + start + render(first) + end
         return found + comma + middle[1:] + render(second)

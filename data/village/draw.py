@@ -25,7 +25,7 @@ HELD_OUT = {
 MODES = (
     ("past", 8),
     ("habit", 5),
-    ("prog", 2.3),
+    ("prog", 2),
     ("future", 5),
     ("recent", 4),
     ("perfect", 9),
@@ -99,8 +99,8 @@ class Draw:
         return self.by_noun(kinds, subject, plural)
 
     def speaker(self, keys=("i", "i", "you", "we", "he", "she")):
-        taken = {"m": "he", "f": "she"}
-        stray = {taken[g] for g in self.genders}
+        stray = {"he", "she"} if self.genders or self.depth else set()
+        stray |= {"i": {"we"}, "we": {"i"}}.get(next(iter(self.used & {"i", "we"}), ""), set())
         key = self.one([k for k in keys if k not in self.used | stray])
         self.used |= {key, "he", "she", "they"} if key in ("he", "she") else {key}
         if key in ("he", "she"):
@@ -115,7 +115,7 @@ class Draw:
         ]
         name = self.pick(wanted)
         np = NP(name=name, gender=name.gender, det="none")
-        if grown and self.p(0.22):
+        if grown and self.p(0.2):
             np.noun = self.pick(nouns_of("trade"))
         elif grown and self.p(0.12):
             np.noun, np.det = self.pick(nouns_of("bond")), "poss"
@@ -161,8 +161,8 @@ class Draw:
         self.describe(np)
         if not many and rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
-        if self.p(0.32 + 0.6 * self.rich):
-            self.relative(np)
+        if self.p(0.45 + 0.5 * self.rich):
+            self.relative(np, subject)
         return self.cast(np)
 
     def gender_of(self, noun, many):
@@ -264,14 +264,14 @@ class Draw:
         np.generic = "state" in flags and np.det == "bare" and "nogeneric" not in flags
         if np.is_a("handful") and np.det == "a" and not np.measure and not np.number:
             np.det, np.plural = "some", True
-        if np.is_a("dinner") and np.det in ("bare", "some") and frame:
+        if np.is_a("dinner") and np.det in ("bare", "some") and frame and not np.number:
             np.plural = not {"class:eat", "class:cook"} & set(flags)
         if not (np.is_a("seasonal") and np.det == "poss"):  # 我 那 件 旧 的 厚 大衣
             self.describe(np, old="creates" not in flags)
         if (
             np.det == "the"
             and "class:garden" not in flags
-            and self.p(0.2 + 0.6 * self.rich)
+            and self.p(0.3 + 0.6 * self.rich)
         ):
             self.relative(np)
         return np
@@ -343,7 +343,7 @@ class Draw:
         self.rows.add(np.measure)
         np.plural = bool(np.noun.plural) and np.measure.key != "piece"
         if self.p(0.5) and self.mode not in ("habit", "prog"):
-            np.number = self.number()
+            np.number = self.one(list(table("numbers").values())[:3])
 
     def owner(self, subject):
         """The subject's own thing, mostly."""
@@ -389,7 +389,7 @@ class Draw:
 
     # Relative clauses
 
-    def relative(self, np):
+    def relative(self, np, subject=False):
         if (
             self.depth
             or np.rel
@@ -401,14 +401,15 @@ class Draw:
         timed, self.timed = self.timed, True
         modes = ["past"] if self.mode == "future" else ["past", "past", "past", "prog"]
         keep, self.mode = self.mode, self.one(modes)
-        maker = self.weighted(self.relatives(np))
+        maker = self.weighted(self.relatives(np, subject))
         maker(np)
         self.mode, self.timed = keep, timed
         self.depth -= 1
 
-    def relatives(self, np):
-        if np.human:
-            return ((self.rel_subject, 5), (self.rel_object, 3), (self.rel_whose, 2))
+    def relatives(self, np, subject):
+        if np.human:  # after 给, 等, 比 one would hear: to, for, than dad
+            whose = 3.5 if subject else 0
+            return ((self.rel_subject, 5), (self.rel_object, 3), (self.rel_whose, whose))
         if np.is_a("place") or np.is_a("building"):
             return ((self.rel_where, 9), (self.rel_whose, 1))
         if np.is_a("animal"):
@@ -426,6 +427,8 @@ class Draw:
                 raise Reject
         elif self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
+            if np.plural:
+                raise Reject  # three women with one hen
             clause = Clause(self.row("frames", "have"), self.gap(np), obj=thing)
         else:
             clause = self.event(frames, subj=self.gap(np))
@@ -563,11 +566,15 @@ class Draw:
         self.set_place(clause, place)
         self.set_time(clause, mode)
         self.extras(clause, mode)
+        if frame.key == "own" and clause.subj.det == "all":
+            raise Reject
         bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
         settled = self.general or self.depth or frame.has("state")
         if mode == "habit" and bare and not settled:
             self.set_time(clause, mode, always=True)
-            if clause.time is None and clause.subj.det != "all" and not self.often:
+            if clause.time is None and (self.often or clause.subj.det == "all"):
+                raise Reject  # she reads: when, how often?
+            if clause.time is None:
                 often = self.row("adverbs", self.one(["often", "always"]))
                 clause.adverb = Adverb(often)
         if frame.has("sense"):
@@ -608,7 +615,11 @@ class Draw:
         clause.shift = frame.has("ditrans") and (
             self.p(0.9) or clause.obj.rel is not None
         )
+        light = clause.to.pronoun or clause.to.person < 3  # told us a story
+        clause.shift = clause.shift or frame.has("ditrans") and light
         clause.shift = clause.shift and not clause.obj.pronoun and clause.to.rel is None
+        if clause.obj.rel and not clause.shift:
+            raise Reject  # gave the boat that the girl needs to us
 
     def set_mode(self, clause, mode):
         if clause.frame.has("state"):
@@ -620,7 +631,7 @@ class Draw:
         frame = clause.frame
         if place is not None:
             clause.place = place
-        elif frame.place.startswith("+") or (frame.place and self.p(0.64)):
+        elif frame.place.startswith("+") or (frame.place and self.p(0.85)):
             clause.place = self.place(frame.place.lstrip("+"), clause.subj)
 
     def place(self, kinds, subj=None):
@@ -648,12 +659,12 @@ class Draw:
             np.det, np.owner = "poss", self.owner(subj)
         else:
             self.describe(np, 0.1 + 0.3 * self.rich)
-            if self.p(0.42 + 0.5 * self.rich):
+            if self.p(0.35 + 0.4 * self.rich):
                 self.relative(np)
         return Place(prep, np)
 
     def set_time(self, clause, mode, always=False):
-        chance = {"past": 0.62, "habit": 0.65, "future": 0.7, "prog": 0.35}.get(
+        chance = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}.get(
             mode, 0
         )
         kinds = clause.frame.when.split()
@@ -720,7 +731,8 @@ class Draw:
             return
         if hours and (self.p(0.2) or (frame.has("needdur") and mode == "past")):
             rows = [m for m in table("manners").values() if m.where == "after"]
-            if clause.time and clause.time.row.kinds in ("day", "night"):
+            hour = clause.time and clause.time.row.key.split("_")[-1]
+            if hour in ("morning", "evening", "night"):
                 rows = [m for m in rows if m.key != "all_day"]
             if "." in frame.zh:
                 rows = [m for m in rows if m.key != "a_long_time"]
@@ -730,6 +742,7 @@ class Draw:
                 m
                 for m in table("manners").values()
                 if m.where == "before"
+                and not (m.key == "at_once" and mode == "habit")
                 and set(m.needs.split())
                 & {*frame.flags.split(), *(["plural"] * together(clause))}
             ]
@@ -803,7 +816,8 @@ class Draw:
             for r in rows
             if r.flags != "plural" or clause.subj.plural and clause.subj.person == 3
         ]
-        rows = [r for r in rows if r.flags != "object" or only_fits(clause)]
+        only = only_fits(clause) and clause.subj.rel is None and kind == "past"
+        rows = [r for r in rows if r.flags != "object" or only]
         rows = [
             r
             for r in rows
@@ -885,7 +899,7 @@ class Draw:
         np = NP(noun, gender=noun.gender)
         self.describe(np, 0.3 * self.rich)
         what = self.thing(row.holds, dets=(("a", 4), ("number", 3), ("many", 1)))
-        if what.number and not what.noun.plural:
+        if what.number and not what.noun.plural or noun.key in what.noun.key:
             raise Reject
         if what.is_a("mass"):
             what.det, what.plural, what.number = "some", False, None
@@ -927,8 +941,10 @@ class Draw:
     def have(self):
         subj = self.person("adult", subject=True)
         obj = self.thing(table("frames")["have"].obj, dets=(("a", 4), ("number", 2)))
-        if obj.number and not obj.noun.plural:
+        if (obj.number or subj.plural) and not obj.noun.plural:
             raise Reject
+        if subj.plural and subj.person == 3 and obj.is_a("animal"):
+            raise Reject  # three women with one hen
         neg = "not" if obj.det == "a" and not obj.number and self.p(0.2) else ""
         return Clause(self.row("frames", "have"), subj, obj=obj, neg=neg)
 
@@ -1114,7 +1130,7 @@ class Draw:
         frames = [
             f
             for f in frames
-            if f.key not in ("lose", "forget", "break", "bite", "steal", "bring")
+            if f.key not in ("lose", "forget", "break", "bite", "steal", "bring", "look_after")
             and "person" in f.subj
         ]
         you = NP(person=2)
@@ -1181,7 +1197,7 @@ def can(frame, mode) -> bool:
         return mode == "perfect"
     if mode == "perfect":
         return (frame.has("ba") or frame.has("exp")) and not frame.has("noperfect")
-    if mode == "future" and frame.has("nofuture"):
+    if frame.has(f"no{mode}"):
         return False
     return {
         "prog": frame.has("prog"),

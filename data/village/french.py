@@ -435,7 +435,7 @@ class Said:
                 return words("de", *marks) + words(stressed(n), str(n.id))
             return []
         neg = bool(c.neg) and n.det in ("a", "bare", "some") and not n.generic
-        neg = neg and self.lemma != "être" and not n.measure
+        neg = neg and self.lemma != "être" and not n.measure and prep != "à"
         only = c.adverb and c.adverb.row.key == "only"
         que = words("que", f"{c.adverb.id}.1") if only else []
         found = que + noun_phrase(n, of=prep == "de", neg=neg)

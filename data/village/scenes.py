@@ -4,19 +4,19 @@ from core import NP, Adverb, Clause, Joined, Place, Reject, Weather, table
 from draw import Draw, again
 
 SINGLE = (
-    ("event", 10), ("quality", 2), ("compare", 4), ("exist", 4), ("trade", 1), ("located", 1),
-    ("have", 1), ("passive", 3), ("question", 6), ("command", 2.6), ("motion_purpose", 3),
+    ("event", 10), ("quality", 2), ("compare", 5.5), ("exist", 4.8), ("trade", 1), ("located", 1),
+    ("have", 1), ("passive", 3), ("question", 6), ("command", 2.6), ("motion_purpose", 5),
 )  # fmt: skip
 PLAIN = (
     ("event", 10),
     ("quality", 1),
     ("have", 0.5),
     ("passive", 1),
-    ("exist", 1.5),
-    ("motion_purpose", 1.5),
+    ("exist", 2.4),
+    ("motion_purpose", 3.5),
 )
 TWO = (
-    ("sequence", 5), ("because", 7.6), ("so", 2), ("condition", 7.5), ("stopped", 2), ("report", 0.8),
+    ("sequence", 5), ("because", 8.6), ("so", 2), ("condition", 7), ("stopped", 2), ("report", 0.6),
     ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 2.5),
 )  # fmt: skip
 
@@ -44,7 +44,7 @@ class Scenes(Draw):
         kind = self.weighted(
             (
                 ("join", 5),
-                ("report", 0.5 + (clauses > 4) * 3),
+                ("report", 0.4 + (clauses > 4) * 3),
                 ("weather", 0.6 + (clauses > 4) * 3),
             )
         )
@@ -62,7 +62,7 @@ class Scenes(Draw):
 
     def forget(self):
         """A new main clause: people may be named again by their place in it."""
-        self.people = []
+        self.people, self.general = [], False
 
     def join(self, key, first, second, **more):
         for node in (first, second):
@@ -115,6 +115,9 @@ class Scenes(Draw):
         second.shared = True
         then = first.tense != "present" and self.p(0.6)
         both = first.tense == "present" and row.object == "other"
+        both = both and second.obj is not None and second.place is None
+        if first.time and first.time.row.zh.startswith("每") and first.subj.det == "all":
+            raise Reject  # 都 can't stand for both
         return self.join(
             "vp_then" if then else "vp_both" if both else "vp_and", first, second
         )
@@ -161,7 +164,7 @@ class Scenes(Draw):
         return row, clause
 
     def state_mode(self):
-        self.need("past", "past", "past", "prog")
+        self.need("past", "past", "past", "past", "prog")
 
     def because(self):
         """drinks some water because he is thirsty"""
@@ -169,7 +172,7 @@ class Scenes(Draw):
         subj = self.animate()
         row, cause = self.cause(subj.mention() if subj.person == 3 else again(subj))
         main = self.effect(row, subj)
-        if main.place and main.place.np and main.place.np.rel:
+        if hangs(main) or same_gender(main):
             raise Reject  # where he lives because …
         return self.join("because", cause, main)
 
@@ -213,6 +216,8 @@ class Scenes(Draw):
     def so(self):
         """it is raining, so we stay at home"""
         self.state_mode()
+        if "report" in self.used:
+            raise Reject  # says that …, so …: who draws the conclusion?
         subj = self.animate()
         row, cause = self.cause(subj)
         again_ = (
@@ -246,6 +251,7 @@ class Scenes(Draw):
         effects = []
         for _ in range(clauses):
             self.forget()
+            self.general = True
             self.used -= {*row.effects.split(), *row.stops.split()} - {"stay"}
             effects.append(self.effect(row, self.animate()))
         main = effects[0]
@@ -260,8 +266,8 @@ class Scenes(Draw):
 
     def condition(self, clauses=1):
         """if it rains tomorrow, …; … when she is happy"""
-        self.need("habit", "habit", "future", "habit")
-        key = "if" if self.mode == "future" or self.p(0.15) else "when"
+        self.need("habit", "habit", "future", "habit", "habit")
+        key = "if" if self.mode == "future" or self.p(0.05) else "when"
         subj = self.animate()
         last = clauses == 1 and self.p(0.88)
         mode, self.timed, self.general = self.mode, True, True
@@ -283,11 +289,12 @@ class Scenes(Draw):
             main = self.effect(row, last_subj)
             if key == "if" and isinstance(main, Clause):
                 main.zh_jiu = ""
-        if last and isinstance(main, Clause) and main.place and main.place.np:
-            if main.place.np.rel and isinstance(cause, Weather):
-                last = False  # where he lives when it snows
-            elif main.place.np.rel:
+        if last and isinstance(main, Clause) and hangs(main):
+            if not isinstance(cause, Weather):
                 raise Reject
+            last = False  # where he lives when it snows
+        if isinstance(cause, Clause) and isinstance(main, Clause) and same_gender(main):
+            raise Reject
         node = self.join(key, cause, main, swapped=last and clauses == 1)
         if key == "if" and isinstance(main, Clause):
             main.zh_jiu = f"{node.id}.1"
@@ -404,6 +411,8 @@ class Scenes(Draw):
             )
         if isinstance(first, Clause):
             first.front, first.inner = False, True
+            if first.subj.rel and first.subj.rel.kind == "whose":
+                raise Reject  # 知道 爸爸 …
         self.tags |= {"reported", "subordinate"}
         return Clause(self.row("frames", key), speaker, comp=comp)
 
@@ -499,7 +508,7 @@ class Scenes(Draw):
             None,
         )
         obj.adjs = []
-        if self.p(0.5):
+        if self.p(0.5) and first.frame.key in ("pick", "buy"):
             obj.det, obj.number = "bare", table("numbers")["ten"]
         first.to = None
         frames = [
@@ -526,8 +535,6 @@ class Scenes(Draw):
 
     def check(self, node):
         """A trade tells its French gender only by he, she, his, her or a name."""
-        for np in self.people:
-            pass
         told, seen = set(), []
         for n in phrases(node):
             if n.pronoun and n.person == 3:
@@ -548,6 +555,12 @@ class Scenes(Draw):
                 self.rows.add(n.number)
         if any(n not in told for n in seen):
             raise Reject
+        for c in clauses(node):
+            if hangs(c) and (c.time and not c.front or c.obj and c.obj.rel and c.manner):
+                raise Reject  # who has a rabbit this evening
+            rel = c.subj.rel
+            if rel and rel.kind == "obj" and " " in rel.clause.frame.en and not c.asks:
+                raise Reject  # who luc waited for eat
 
 
 def count(node):
@@ -556,6 +569,29 @@ def count(node):
     if isinstance(node, Clause) and isinstance(node.comp, (Clause, Joined, Weather)):
         return 1 + count(node.comp)
     return 1
+
+
+def hangs(c):
+    """Would what follows be heard as part of a relative clause?"""
+    return any(np and np.rel for np in (c.obj, c.to, c.place and c.place.np))
+
+
+def same_gender(c):
+    """Helps my brother because he is busy: who is?"""
+    return c.subj.person == 3 and any(
+        n and n.human and n.person == 3 and not n.plural and n.gender == c.subj.gender
+        for n in (c.obj, c.to)
+    )
+
+
+def clauses(node):
+    """The clauses of a sentence that stand by themselves."""
+    if isinstance(node, Joined):
+        yield from clauses(node.first)
+        yield from clauses(node.second)
+    elif isinstance(node, Clause):
+        yield node
+        yield from clauses(node.comp)
 
 
 def phrases(node):
