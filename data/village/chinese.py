@@ -29,6 +29,8 @@ GROUP = ("the", "poss", "own", "all")
 
 
 def pronoun(n):
+    if n.itself:
+        return "自己"
     if n.person < 3:
         return "我们" if n.plural else ("我", "你")[n.person - 1]
     if n.plural:
@@ -81,7 +83,7 @@ def adjectives(n):
 def possessive(n):
     owner = words(pronoun(n.owner), str(n.owner.id))
     if any(a.de or n.is_a("seasonal") for a in n.adjs):  # 你 那 幅 漂亮 的 画
-        return owner if n.number or n.name else owner + that(n, "noun")
+        return owner if n.number or n.name else owner + that(n, "")
     near = n.is_a("kin") and not n.owner.plural and not n.plural
     return owner if near else owner + words("的", f"{n.owner.id}?")
 
@@ -114,14 +116,14 @@ def determiner(n, neg):
         return words("一些", f"{me}.d")
     if n.det == "many":
         return words("很多", f"{me}.d")
-    if n.det == "the" and (n.rel or n.is_a("that") and not n.plural):
+    if n.det == "the" and (n.rel or n.is_a("that") and not (n.human and n.plural)):
         return that(n, "d")
     return []
 
 
 def that(n, mark):
     """那 个, 那些"""
-    mark = f"{n.id}.{mark}?"
+    mark = f"{n.id}.{mark}?" if mark else f"{n.id}?"
     return words("那些", mark) if n.plural else words(f"那 {n.noun.classifier}", mark)
 
 
@@ -153,8 +155,9 @@ def aspect(c):
         if c.tense != "past" or c.frame.has("state"):
             return []
         if c.obj is None:
-            stays = c.frame.has("goal2") or c.frame.has("from")
-            return [] if stays else words("过", f"{c.id}.v?")
+            if c.frame.has("from"):
+                return []
+            return words("了" if c.frame.has("goal2") else "过", f"{c.id}.v?")
         if c.gap == "obj":
             return words("过", f"{c.id}.v?") if c.obj.human else []
         done = counts(c.obj) or c.frame.done
@@ -204,7 +207,7 @@ def before_verb(c):
     if c.adverb:
         found += aligned(c.adverb.row.zh, c.adverb.id)
     daily = c.time and c.time.row.zh.startswith("每") and not c.neg and not c.adverb
-    if daily and c.subj.det != "all":
+    if daily and c.subj.det != "all" and c.asks != "why":
         found += words("都", f"{c.time.id}.1?")
     if c.tense == "recent":
         found += words("刚", f"{c.id}.just")
@@ -216,7 +219,9 @@ def before_verb(c):
     going = c.tense in ("prog", "imperfect") and not c.frame.has("state")
     if going and not c.frame.has("zhe") and not c.modal and not c.passive:
         found += words("在", f"{c.id}.prog", f"{c.id}.v?")
-    if c.frame.has("going") and not c.shared and (c.modal or c.tense == "future"):
+    skill = c.frame.has("skill") and c.place is None and not c.modal  # 会 游泳: can swim
+    goes = c.modal or c.tense == "future"
+    if (c.frame.has("going") or skill) and not c.shared and goes:
         found += words("去", f"{c.id}.v~")
     if c.manner and c.manner.row.where == "before":
         found += aligned(c.manner.row.zh, c.manner.id)
@@ -247,13 +252,28 @@ def uses_ba(c, skip):
     )
 
 
+def own(c, n, drop=False):
+    """在 自己 的 房间 里; 戴上 帽子 for puts on one's hat."""
+    if n is None or n.det != "poss" or not is_subject(c, n.owner):
+        return n
+    if drop and not n.adjs and not n.plural:
+        return replace(n, det="bare")
+    return replace(n, owner=replace(n.owner, itself=not c.main or not drop))
+
+
+def is_subject(c, n):
+    if n.person < 3 or c.subj.person < 3:
+        return (n.person, n.plural) == (c.subj.person, c.subj.plural)
+    return n.ref is c.subj.ref
+
+
 def at(p, c, bare=False):
     """在 … 里"""
     if p.np is None:
         zai = words("在", f"{p.id}.1?") if p.prep.key == "there" else []
         return zai + aligned(p.prep.zh, p.id)
     before = [] if bare else aligned(p.prep.zh, p.id)
-    return before + noun_phrase(p.np) + aligned(p.prep.zh_after, p.id)
+    return before + noun_phrase(own(c, p.np)) + aligned(p.prep.zh_after, p.id)
 
 
 def goal(p):
@@ -292,9 +312,9 @@ def object_words(c, skip):
         return words("多少", f"{n.id}.d") + noun_words(noun_text(n), n.id)
     if c.obj is None or skip == "obj":
         return []
-    return noun_phrase(
-        c.obj, neg=bool(c.neg), plain=c.tense != "past"
-    )
+    drop = c.frame.has("class:wear") or c.frame.key.startswith("finish")
+    n = own(c, c.obj, drop) if drop or not c.main else c.obj
+    return noun_phrase(n, neg=bool(c.neg), plain=c.tense != "past")
 
 
 def giving(c, skip):
@@ -351,6 +371,8 @@ def predicate(c, skip) -> list[Word]:
     if uses_ba(c, skip):
         return lead + here + to_before + with_ba(c, obj, after_place, to_after, le)
     verb = zh.split()
+    if c.command and not c.neg and c.frame.key == "help":
+        verb = ["帮帮"]
     if c.obj is not None and c.obj.pronoun and c.obj.number and c.frame.done:
         verb = c.frame.done.split()
     if to_after:
@@ -452,8 +474,8 @@ def copula(c):
         found[0].marks += (v,)
         return lead + found
     if hasattr(c.comp, "plural"):
-        verb = {"become": "成为"}.get(c.frame.key, "当" if c.modal else "是")
-        le = words("了", f"{v}?") if verb == "成为" and c.tense == "past" else []
+        verb = "当" if c.modal or c.frame.key == "become" else "是"
+        le = words("了", f"{v}?") if c.tense == "past" else []
         return lead + words(verb, v) + le + words(c.comp.zh, me)
     return quality(c, lead)
 
@@ -596,12 +618,6 @@ def subordinate(node, start, middle, end):
         who = noun_phrase(first.subj)
         who[-1].marks += (f"{second.subj.id}~",)
         return who + clause(first, skip="subj") + end + then(second, mark=node.id)
-    sky = isinstance(first, Weather) and isinstance(second, Clause) and last
-    sky = sky and node.how.key == "because" and not second.asks
-    if sky and second.frame.key != "own":
-        who = subject(second, "")  # 雨果 因为 下雨 了 ， 所以 …
-        rest = clause(second, skip="subj")
-        return who + time + start + render(first) + comma + middle[1:] + rest
     if not one or not last:
         found = time + start + render(first) + end
         return found + comma + middle[1:] + render(second)
@@ -617,7 +633,7 @@ def subordinate(node, start, middle, end):
 def then(c, mark):
     """唱歌 alone is short: 就 唱歌."""
     rest = clause(c, skip="subj")
-    return (words("就", f"{mark}.1?") if len(rest) < 2 else []) + rest
+    return (words("就", f"{mark}.1?") if len(rest) < 3 else []) + rest
 
 
 def sentence(node, end) -> list[Word]:

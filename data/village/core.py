@@ -159,6 +159,7 @@ class NP:
     there: bool = False  # there is, there are: French il y a
     generic: bool = False  # apples as such: French les, Chinese bare
     of: "NP | None" = None  # what a pronoun stands for
+    itself: bool = False  # the subject of its clause: Chinese 自己
     id: int = field(default_factory=lambda: next(_ids))
 
     @property

@@ -230,7 +230,7 @@ class Draw:
         np = NP(noun, gender=noun.gender)
         flags = frame.flags.split() if frame else []
         if dets is None:
-            dets = self.determiners(noun, flags, frame)
+            dets = self.determiners(noun, flags, frame, owner)
         np.det = self.weighted(dets)
         if np.det in ("number", "these"):
             np.plural = True
@@ -266,8 +266,11 @@ class Draw:
             np.det, np.plural = "some", True
         if np.is_a("dinner") and np.det in ("bare", "some") and frame and not np.number:
             np.plural = not {"class:eat", "class:cook"} & set(flags)
+        dish = {"class:eat", "class:cook", "class:beast"} & set(flags)
         if not (np.is_a("seasonal") and np.det == "poss"):  # 我 那 件 旧 的 厚 大衣
             self.describe(np, old="creates" not in flags)
+        if np.is_a("dinner") and not dish:  # no fresh fish in the river
+            np.adjs = [a for a in np.adjs if a.key != "fresh"]
         if (
             np.det == "the"
             and "class:garden" not in flags
@@ -276,10 +279,13 @@ class Draw:
             self.relative(np)
         return np
 
-    def determiners(self, noun, flags, frame):
+    def determiners(self, noun, flags, frame, owner):
         """What may stand before the noun, with weights."""
         kinds, many = noun.kinds.split(), bool(noun.plural)
+        habit = self.mode == "habit"
         measured = bool(frame and vessels(noun, frame))
+        if owner is not None and owner.plural and self.mode != "past":
+            measured = False  # they don't all drink one cup
         if "state" in flags and frame.key in ("like", "prefer"):
             generic = set(kinds) & {
                 "food",
@@ -316,7 +322,7 @@ class Draw:
             )
         loose = self.mode in ("habit", "future", "prog")
         if "mass" in kinds:
-            found = (("some", 2), ("measure", 3 * measured), ("bare", 3 * loose))
+            found = (("some", 2 * (not habit)), ("measure", 3 * measured), ("bare", 3 * loose))
             return (
                 found
                 if "indef" in flags or self.mode == "habit"
@@ -324,7 +330,7 @@ class Draw:
             )
         few = many and self.mode not in ("habit", "prog") and "few" not in flags
         found = (
-            ("a", 4),
+            ("a", 4 * (not (habit and many))),
             ("number", 3 * few),
             ("some", 0.7 * many),
             ("measure", measured),
@@ -399,8 +405,9 @@ class Draw:
             return
         self.depth += 1
         timed, self.timed = self.timed, True
-        modes = ["past"] if self.mode == "future" else ["past", "past", "past", "prog"]
-        keep, self.mode = self.mode, self.one(modes)
+        modes = {"future": ["past"], "habit": ["habit"]}.get(self.mode)
+        keep, self.mode = self.mode, self.one(modes or ["past", "past", "past", "prog"])
+        self.outer = keep
         maker = self.weighted(self.relatives(np, subject))
         maker(np)
         self.mode, self.timed = keep, timed
@@ -444,10 +451,10 @@ class Draw:
     def rel_object(self, np):
         frames = [
             f
-            for f in self.frames(("past", "state"))
+            for f in self.frames(("past", "state") if self.mode != "habit" else ("state",))
             if self.suits(f.obj, np) and f.fr_obj != "à" and f.fr_obj != "de"
         ]
-        self.mode = "past"
+        self.mode = self.mode if self.mode == "habit" else "past"
         frames = [
             f
             for f in frames
@@ -457,7 +464,8 @@ class Draw:
         frames = [f for f in frames if f.key != "draw" and not any(map(f.has, bad))]
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
         clause.gap = "obj"
-        np.rel = Relative("obj", self.plain(clause), bare=not np.human and self.p(0.5))
+        bare = not np.human and self.p(0.5) and not (clause.subj.name and clause.subj.noun)
+        np.rel = Relative("obj", self.plain(clause), bare=bare)
 
     def rel_of(self, np):
         frames = [
@@ -467,12 +475,15 @@ class Draw:
         keep, self.mode = self.mode, "habit"
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
         self.mode = keep
-        np.rel = Relative("of", self.plain(clause), bare=self.p(0.4))
+        if clause.frame.key == "talk_about" and self.outer != "habit":
+            clause.tense = "past"
+        bare = self.p(0.4) and not (clause.subj.name and clause.subj.noun)
+        np.rel = Relative("of", self.plain(clause), bare=bare)
 
     def rel_whose(self, np):
         old = any(a.en == "old" for a in np.adjs)
         if np.human and (np.is_a("child") or old):
-            if old:
+            if old or np.number:
                 raise Reject
             pool = nouns_of("mother father")
         elif np.human and np.plural:
@@ -485,9 +496,8 @@ class Draw:
         owned = NP(noun, gender=noun.gender, det="none")
         owned.plural = noun.key == "window"
         if "kin" in noun.kinds:
-            clause = Clause(
-                self.row("frames", "be"), owned, comp=self.pick(nouns_of("trade"))
-            )
+            trades = [r for r in nouns_of("trade") if r.key != "student"]
+            clause = Clause(self.row("frames", "be"), owned, comp=self.pick(trades))
         else:
             clause = self.quality(owned)
             clause.bare = ""
@@ -512,6 +522,8 @@ class Draw:
         """A relative clause says no more than it must."""
         clause.manner = clause.adverb = None
         clause.neg, clause.front, clause.main = "", False, False
+        if clause.tense == "prog" and self.outer == "past":
+            clause.tense = "imperfect"
         return clause
 
     # Events
@@ -566,7 +578,7 @@ class Draw:
         self.set_place(clause, place)
         self.set_time(clause, mode)
         self.extras(clause, mode)
-        if frame.key == "own" and clause.subj.det == "all":
+        if clause.subj.det == "all" and shared_out(clause):
             raise Reject
         bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
         settled = self.general or self.depth or frame.has("state")
@@ -591,7 +603,10 @@ class Draw:
         if frame.has("class:wear") and feminine_wearer(subj):
             rows = [r for r in rows if "dress" not in r.kinds]
         things = " ".join(r.key for r in rows if r not in people)
-        return self.thing(things, frame, owner=subj)
+        np = self.thing(things, frame, owner=subj)
+        if frame.key == "write":  # one hears how beautiful a story is
+            np.adjs = []
+        return np
 
     def recipient(self, clause):
         frame = clause.frame
@@ -615,6 +630,8 @@ class Draw:
         clause.shift = frame.has("ditrans") and (
             self.p(0.9) or clause.obj.rel is not None
         )
+        if clause.to.number and clause.obj.number:
+            raise Reject  # three flowers to four girls
         light = clause.to.pronoun or clause.to.person < 3  # told us a story
         clause.shift = clause.shift or frame.has("ditrans") and light
         clause.shift = clause.shift and not clause.obj.pronoun and clause.to.rel is None
@@ -728,6 +745,8 @@ class Draw:
             for np in (clause.obj, clause.to, clause.place and clause.place.np)
         )
         if hanging:
+            if frame.has("needdur") and mode == "past" and not self.depth:
+                raise Reject
             return
         if hours and (self.p(0.2) or (frame.has("needdur") and mode == "past")):
             rows = [m for m in table("manners").values() if m.where == "after"]
@@ -742,7 +761,7 @@ class Draw:
                 m
                 for m in table("manners").values()
                 if m.where == "before"
-                and not (m.key == "at_once" and mode == "habit")
+                and not (m.key == "at_once" and (mode == "habit" or clause.time))
                 and set(m.needs.split())
                 & {*frame.flags.split(), *(["plural"] * together(clause))}
             ]
@@ -1165,6 +1184,12 @@ class Draw:
 def again(np):
     """i, you, we once more: another mention."""
     return NP(person=np.person, plural=np.plural)
+
+
+def shared_out(c):
+    """All the boys own the boat: which of them?"""
+    one = c.obj is not None and not c.obj.plural and not c.obj.is_a("mass")
+    return c.frame.key == "own" or one and not c.obj.human
 
 
 def vessels(noun, frame):

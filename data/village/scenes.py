@@ -17,7 +17,7 @@ PLAIN = (
 )
 TWO = (
     ("sequence", 5), ("because", 8.6), ("so", 2), ("condition", 7), ("stopped", 2), ("report", 0.6),
-    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 2.5),
+    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 4),
 )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ class Scenes(Draw):
 
     def in_weather(self, clauses):
         """if it rains, one stays at home, and the other doesn't swim"""
-        self.need("habit", "habit", "future", "habit")
+        self.need("habit", "habit", "future", "habit", "habit")
         self.used.add("if")
         mode, self.mode, self.timed = self.mode, "habit", True
         self.general = True
@@ -266,7 +266,7 @@ class Scenes(Draw):
 
     def condition(self, clauses=1):
         """if it rains tomorrow, …; … when she is happy"""
-        self.need("habit", "habit", "future", "habit", "habit")
+        self.need("habit", "habit", "future", "habit", "habit", "habit")
         key = "if" if self.mode == "future" or self.p(0.05) else "when"
         subj = self.animate()
         last = clauses == 1 and self.p(0.88)
@@ -362,7 +362,8 @@ class Scenes(Draw):
     def likewise(self):
         """anna swims, and paul also swims by the bridge"""
         self.need("past", "habit", "future", "prog")
-        first = self.event([f for f in self.frames() if not f.has("needdur")])
+        frames = [f for f in self.frames() if not f.has("state")]
+        first = self.event([f for f in frames if not f.has("needdur")])
         if (
             first.neg
             or first.adverb
@@ -556,6 +557,10 @@ class Scenes(Draw):
         if any(n not in told for n in seen):
             raise Reject
         for c in clauses(node):
+            far = c.place and any(np and np.rel for np in (c.obj, c.to))
+            far = far or c.place and c.to and c.frame.has("for") and c.to.person == 3
+            if far and not c.passive:
+                raise Reject  # the girl paul met in the forest at the bakery
             if hangs(c) and (c.time and not c.front or c.obj and c.obj.rel and c.manner):
                 raise Reject  # who has a rabbit this evening
             rel = c.subj.rel
