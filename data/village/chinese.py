@@ -370,13 +370,12 @@ def predicate(c, skip) -> list[Word]:
             le = [] if c.frame.has("state") else words("的", f"{c.id}.v?")
     if uses_ba(c, skip):
         return lead + here + to_before + with_ba(c, obj, after_place, to_after, le)
-    verb = zh.split()
-    if c.command and not c.neg and c.frame.key == "help":
-        verb = ["帮帮"]
+    polite = c.command and not c.neg and c.frame.key == "help"
+    verb = verb_words(c, "帮帮" if polite else zh)
     if c.obj is not None and c.obj.pronoun and c.obj.number and c.frame.done:
-        verb = c.frame.done.split()
+        verb = result(c)
     if to_after:
-        found = verb_words(c, " ".join(verb)) + to_after + le + noun_phrase(c.to) + obj
+        found = verb + to_after + le + noun_phrase(c.to) + obj
     elif c.frame.has("zhzai") or (c.frame.has("post") and after_place):
         zai = after_place[:1] if after_place else []
         stays = verb_words(c, zh)
@@ -385,13 +384,12 @@ def predicate(c, skip) -> list[Word]:
         if long:
             return lead + after_place + stays + le + long
         return lead + stays + zai + after_place[1:]
-    elif "." in zh or (len(verb) == 2 and c.frame.key == "go_home"):
+    elif "." in zh:
         found = done_verb(c, zh, le, long)
     elif long and c.obj is not None and not c.obj.human:
         found = verb_words(c, zh) + le + long + obj
     else:
-        particle = le if le or c.frame.key != "tell" else []
-        found = verb_words(c, " ".join(verb)) + particle + obj + after_place + long
+        found = verb + le + obj + after_place + long
     if c.frame.has("goal") or c.frame.has("goal2"):
         found = verb_words(c, zh) + le + after_place
     if c.purpose:
@@ -633,7 +631,8 @@ def subordinate(node, start, middle, end):
 def then(c, mark):
     """唱歌 alone is short: 就 唱歌."""
     rest = clause(c, skip="subj")
-    return (words("就", f"{mark}.1?") if len(rest) < 3 else []) + rest
+    short = len(rest) < 2 or c.frame.key == "go_home"
+    return (words("就", f"{mark}.1?") if short else []) + rest
 
 
 def sentence(node, end) -> list[Word]:

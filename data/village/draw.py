@@ -1,5 +1,7 @@
 """Draws what is said: who does what, to whom, where, when and why."""
 
+from functools import cache
+
 from core import (
     NP,
     Adverb,
@@ -427,12 +429,11 @@ class Draw:
         frames = [
             f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")
         ]
-        frames = [f for f in frames if not f.has("class:rest") and f.key != "own"]
-        if self.p(0.03) and np.human:
-            clause = self.quality(self.gap(np), "state")
-            if "avoir" in clause.comp.flags:
-                raise Reject
-        elif self.p(0.2) and np.human:
+        dull = ["class:rest"]
+        if self.mode == "habit":  # who eats rice, who goes to the river
+            dull += ["class:eat", "class:drink", "class:go", "class:home", "class:arrive"]
+        frames = [f for f in frames if not any(map(f.has, dull)) and f.key != "own"]
+        if self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
             if np.plural:
                 raise Reject  # three women with one hen
@@ -530,14 +531,9 @@ class Draw:
 
     def frames(self, modes=None, wanted=None):
         """Frames that can be said in the mode; wanted: classes or keys."""
-        modes = modes or (self.mode,)
-        found = [
-            f
-            for f in table("frames").values()
-            if float(f.weight) and any(can(f, mode) for mode in modes)
-        ]
+        found = said_in(modes or (self.mode,))
         if wanted is None:
-            return found
+            return list(found)
         return [
             f for f in found if f.key in wanted or set(f.flags.split()) & set(wanted)
         ]
@@ -1210,6 +1206,14 @@ def together(clause):
     return clause.subj.plural and "prog" in clause.frame.flags and not clause.frame.obj
 
 
+@cache
+def said_in(modes) -> list:
+    """The frames that can be said in one of the modes."""
+    rows = [f for f in table("frames").values() if float(f.weight)]
+    return [f for f in rows if any(can(f, mode) for mode in modes)]
+
+
+@cache
 def can(frame, mode) -> bool:
     """Can the frame be said in this mode?"""
     if frame.has("report"):

@@ -52,7 +52,7 @@ LONG = (
 )
 LEAST = 20  # a form of a word that is rarer in the pool is left out, with its sentence
 SPARE = 1.25  # drafts for one sentence that is kept
-HELD_PER_PAIR = 6
+HELD_PER_PAIR = 9
 NEW_NAMES = 40
 ENOUGH = 22  # sentences of each phenomenon in test, at least
 EXAMPLES = (

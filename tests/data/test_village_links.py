@@ -120,7 +120,7 @@ def bad_place(a, b, text):
     if a.count("in") == b.count("在") == b.count("里") == 1 and not {
         "is",
         "there",
-    } & set(a):
+    } & set(a) | {"去"} & set(b):
         sure, _ = parse(text)
         i = a.index("in")
         if ((i, b.index("里")) in sure) != ((i, b.index("在")) in sure):
