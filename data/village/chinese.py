@@ -75,14 +75,19 @@ def adjectives(n):
     for k, a in sorted(enumerate(n.adjs), key=lambda item: not item[1].de):
         mark = f"{n.id}.a{k}"
         found += words(a.zh, mark)
-        if (a.de or n.is_a("seasonal")) and not n.rel:  # 新 的 冬 大衣
+        if takes_de(n, a) and not n.rel:
             found += words("的", f"{mark}?")
     return found
 
 
+def takes_de(n, a):
+    """漂亮 的 花; 新 的 花园 椅子, or the garden would be new."""
+    return a.de or n.is_a("compound") and a.zh in ("新", "旧")
+
+
 def possessive(n):
     owner = words(pronoun(n.owner), str(n.owner.id))
-    if any(a.de or n.is_a("seasonal") for a in n.adjs):  # 你 那 幅 漂亮 的 画
+    if any(takes_de(n, a) for a in n.adjs):  # 你 那 幅 漂亮 的 画
         return owner if n.number or n.name else owner + that(n, "")
     near = n.is_a("kin") and not n.owner.plural and not n.plural
     return owner if near else owner + words("的", f"{n.owner.id}?")
@@ -101,7 +106,7 @@ def determiner(n, neg):
         owner = noun_phrase(n.owner)
         if n.owner.det == "poss" and n.owner.is_a("kin"):  # 我们 妹妹 的 兔子
             owner = [w for w in owner if w.text != "的"]
-        if any(a.de for a in n.adjs) and not number:
+        if any(takes_de(n, a) for a in n.adjs) and not number:
             return owner + that(n, "of")
         return owner + words("的", f"{me}.of") + number
     if number:
@@ -163,7 +168,7 @@ def aspect(c):
         done = counts(c.obj) or c.frame.done
         return words("了" if done else "过", f"{c.id}.v?")
     recent = c.tense == "recent" and not c.frame.has("gei")
-    if recent and c.obj is not None and len(c.frame.zh) == 1:  # but 刚 找到
+    if recent and c.obj is not None and c.frame.zh[-1] not in "到见来":  # 刚 找到
         return words("了", f"{c.id}.v?")
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
         if c.frame.has("exp") and c.tense == "perfect" and not c.adverb:
@@ -215,7 +220,7 @@ def before_verb(c):
     if c.modal:
         found += aligned(c.modal.zh, f"{c.id}.m")
     elif c.tense == "future" and not c.shared:
-        found += words("会", f"{c.id}.will")
+        found += words("要" if c.asks == "why" else "会", f"{c.id}.will")
     going = c.tense in ("prog", "imperfect") and not c.frame.has("state")
     if going and not c.frame.has("zhe") and not c.modal and not c.passive:
         found += words("在", f"{c.id}.prog", f"{c.id}.v?")
@@ -425,7 +430,7 @@ def done_verb(c, text, le, long):
     verb, noun = text.split(".")
     if c.frame.has("going") and le and le[0].text == "了" and not long:
         return words(verb + noun, v) + le  # 去 散步 了
-    if noun_mark == v and not long and (not le or c.frame.has("whole")):
+    if noun_mark == v and not long and not le:
         return words(verb + noun, v) + le
     return words(verb, v) + le + long + words(noun, noun_mark)
 
@@ -606,7 +611,7 @@ def subordinate(node, start, middle, end):
     first, second = node.first, node.second
     last = node.swapped or node.how.key == "because"
     comma, time = middle[:1], []
-    if node.how.key == "because" and isinstance(second, Clause) and second.time:
+    if node.how.key == "because" and isinstance(second, Clause) and second.time and second.tense != "prog":
         time = time_words(second)  # 安娜 昨天 因为 …
         second = replace(second, time=None)
     if comma and not last:

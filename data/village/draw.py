@@ -47,7 +47,7 @@ class Draw:
         self.used, self.rows, self.tags = set(), set(), set()
         self.pairs, self.people, self.genders = set(), [], set()
         self.mode, self.locked = self.weighted(MODES), False
-        self.timed = self.general = self.often = False
+        self.timed = self.general = self.often = self.no_state = False
 
     # Chance
 
@@ -163,7 +163,7 @@ class Draw:
         self.describe(np)
         if not many and rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
-        if self.p(0.45 + 0.5 * self.rich):
+        if not np.number and self.p(0.45 + 0.5 * self.rich):
             self.relative(np, subject)
         return self.cast(np)
 
@@ -180,6 +180,7 @@ class Draw:
             np.owner.gender = np.owner.name.gender
             return np
         there = [q for q in self.people if not q.pronoun and not q.plural and q.human]
+        there = [q for q in there if not q.is_a("kin")]
         if there and self.p(0.35) and "3" not in self.used:
             np.owner = there[-1].mention()
             return np
@@ -248,6 +249,8 @@ class Draw:
             np.owner = self.owner_noun()
         elif np.det == "the" and noun.plural and "own" not in flags and self.p(0.25):
             np.plural = True
+        if np.owner and np.is_a("dress") and np.owner.person == 3 and np.owner.gender == "m":
+            raise Reject
         if (
             np.det == "poss"
             and np.owner.plural
@@ -266,8 +269,9 @@ class Draw:
         np.generic = "state" in flags and np.det == "bare" and "nogeneric" not in flags
         if np.is_a("handful") and np.det == "a" and not np.measure and not np.number:
             np.det, np.plural = "some", True
-        if np.is_a("dinner") and np.det in ("bare", "some") and frame and not np.number:
+        if np.is_a("dinner") and np.det in ("bare", "some", "many") and not np.number:
             np.plural = not {"class:eat", "class:cook"} & set(flags)
+            np.det = np.det if np.plural else "some"
         dish = {"class:eat", "class:cook", "class:beast"} & set(flags)
         if not (np.is_a("seasonal") and np.det == "poss"):  # 我 那 件 旧 的 厚 大衣
             self.describe(np, old="creates" not in flags)
@@ -317,7 +321,7 @@ class Draw:
         if "def" in flags:
             return (
                 ("the", 4),
-                ("poss", 2),
+                ("poss", 2 * ("part" not in kinds)),
                 ("this", 1),
                 ("own", 2),
                 ("these", 0.3 * many),
@@ -338,8 +342,8 @@ class Draw:
             ("measure", measured),
         )
         loose = loose and "ditrans" not in flags
-        found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many))
-        eats = self.mode == "habit" and {"food", "mass"} & set(kinds)
+        found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many * (self.mode != "prog")))
+        eats = self.mode == "habit" and {"food", "mass", "tale", "mail"} & set(kinds)
         return (
             found
             if "indef" in flags or eats
@@ -407,9 +411,7 @@ class Draw:
             return
         self.depth += 1
         timed, self.timed = self.timed, True
-        modes = {"future": ["past"], "habit": ["habit"]}.get(self.mode)
-        keep, self.mode = self.mode, self.one(modes or ["past", "past", "past", "prog"])
-        self.outer = keep
+        keep, self.mode = self.mode, "habit" if self.mode == "habit" else "past"
         maker = self.weighted(self.relatives(np, subject))
         maker(np)
         self.mode, self.timed = keep, timed
@@ -426,13 +428,13 @@ class Draw:
         return ((self.rel_object, 4), (self.rel_of, 8), (self.rel_whose, 0.2))
 
     def rel_subject(self, np):
+        modes = ("state",) if self.mode == "habit" else None  # the man who knows us
+        dull = ["class:rest", "class:wear", "inverse", "lend", "sell", "sell_food"]
         frames = [
-            f for f in self.frames() if self.suits(f.subj, np) and not f.has("inverse")
+            f
+            for f in self.frames(modes)
+            if self.suits(f.subj, np) and f.key not in dull and not any(map(f.has, dull))
         ]
-        dull = ["class:rest"]
-        if self.mode == "habit":  # who eats rice, who goes to the river
-            dull += ["class:eat", "class:drink", "class:go", "class:home", "class:arrive"]
-        frames = [f for f in frames if not any(map(f.has, dull)) and f.key != "own"]
         if self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
             if np.plural:
@@ -476,7 +478,7 @@ class Draw:
         keep, self.mode = self.mode, "habit"
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
         self.mode = keep
-        if clause.frame.key == "talk_about" and self.outer != "habit":
+        if clause.frame.key == "talk_about" and keep != "habit":
             clause.tense = "past"
         bare = self.p(0.4) and not (clause.subj.name and clause.subj.noun)
         np.rel = Relative("of", self.plain(clause), bare=bare)
@@ -523,8 +525,6 @@ class Draw:
         """A relative clause says no more than it must."""
         clause.manner = clause.adverb = None
         clause.neg, clause.front, clause.main = "", False, False
-        if clause.tense == "prog" and self.outer == "past":
-            clause.tense = "imperfect"
         return clause
 
     # Events
@@ -557,7 +557,7 @@ class Draw:
         if place is not None:
             frames = [f for f in frames if f.place]
         frames = [f for f in frames if can(f, mode) or f.has("state")]
-        if self.general and not self.depth:  # no state under a condition
+        if self.no_state and not self.depth:  # as if it held only while it rains
             frames = [f for f in frames if not f.has("state")]
         fresh = [f for f in frames if f.key not in self.used]
         frame = self.weighted([(f, float(f.weight)) for f in fresh])
@@ -576,6 +576,8 @@ class Draw:
         self.extras(clause, mode)
         if clause.subj.det == "all" and shared_out(clause):
             raise Reject
+        if frame.key == "own" and clause.subj.rel:
+            raise Reject
         bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
         settled = self.general or self.depth or frame.has("state")
         if mode == "habit" and bare and not settled:
@@ -583,7 +585,7 @@ class Draw:
             if clause.time is None and (self.often or clause.subj.det == "all"):
                 raise Reject  # she reads: when, how often?
             if clause.time is None:
-                often = self.row("adverbs", self.one(["often", "always"]))
+                often = self.row("adverbs", self.one(["often", "sometimes"]))
                 clause.adverb = Adverb(often)
         if frame.has("sense"):
             self.tags.add("word-sense")
@@ -720,6 +722,8 @@ class Draw:
             mode == "perfect" and frame.has("exp") and self.p(0.5)
         ):
             clause.neg = "never" if self.p(0.6) or not frame.has("expneed") else ""
+            if clause.neg and clause.obj is not None and clause.obj.rel:
+                raise Reject  # has never eaten the soup that …
             if clause.neg:
                 self.soften(clause.obj)
             if clause.subj.det == "all":
@@ -777,7 +781,8 @@ class Draw:
         if clause.subj.det == "all":
             return
         self.soften(clause.obj)
-        clause.neg = "not" if self.mode == "past" or self.p(0.6) else "never"
+        once = self.mode == "past" or clause.frame.has("state")
+        clause.neg = "not" if once or self.p(0.6) else "never"
         if clause.time and (clause.neg == "never" or self.mode == "habit"):
             clause.time = None
 
@@ -879,14 +884,15 @@ class Draw:
             return self.person(kinds[0], subject=True)
         np = self.thing(row.of, dets=(("the", 4), ("poss", 3), ("this", 1), ("own", 1)))
         np.adjs = []
-        return np
+        return self.several(np)
 
     def compare(self):
         rows = [
             a for a in table("adjectives").values() if "compare" in a.flags and a.of
         ]
         row = self.one(rows)
-        kind = self.one(row.of.split())
+        beasts = ("animal_tame", "animal_pet", "mammal")  # goats and ducks
+        kind = self.one([k for k in row.of.split() if k not in beasts])
         a, b = self.one_of_kind(kind), self.one_of_kind(kind)
         a.adjs = b.adjs = []
         if a.ref is b.ref or (a.pronoun and b.pronoun):
@@ -903,7 +909,13 @@ class Draw:
             if kind == "building"
             else (("the", 3), ("poss", 3), ("this", 1), ("own", 2))
         )
-        return self.thing(kind, dets=dets)
+        return self.several(self.thing(kind, dets=dets))
+
+    @staticmethod
+    def several(np):
+        """One speaks of one's apples, not of an apple."""
+        np.plural = np.plural or np.is_a("fruit")
+        return np
 
     def exist(self):
         rows = [r for r in table("places").values() if r.holds]
@@ -1166,6 +1178,8 @@ class Draw:
             or clause.to
             and (clause.to.person == 2 or clause.to.pronoun or clause.to.person < 3)
         ):
+            raise Reject
+        if clause.to and clause.to.det == "a":
             raise Reject
         if clause.obj.person < 3 or self.fr_object_pronoun(clause):
             raise Reject

@@ -257,6 +257,7 @@ def where(c):
         return noun_phrase(c.place.np, 1)
     found = place(c.place)
     if c.frame.has("goal2"):
+        found[0].text = {"by": "at"}.get(found[0].text, found[0].text)
         found[0].marks += (f"{c.id}.v?",)
     return found
 

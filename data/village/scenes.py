@@ -17,7 +17,7 @@ PLAIN = (
 )
 TWO = (
     ("sequence", 5), ("because", 8.6), ("so", 2), ("condition", 7), ("stopped", 2), ("report", 0.6),
-    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 4),
+    ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 4.5),
 )  # fmt: skip
 
 
@@ -108,6 +108,8 @@ class Scenes(Draw):
         second = self.event(frames, subj=self.said_again(first.subj), obj=obj)
         self.plain_second(second)
         first.time, second.time = first.time or second.time, None
+        if first.frame.key == "go_home":
+            second.place = None
         if first.time and not set(first.time.row.kinds.split()) & set(first.frame.when.split()):
             raise Reject
         if row.object == "same" and second.to and second.to.person < 3 and obj.pronoun:
@@ -240,7 +242,7 @@ class Scenes(Draw):
         self.need("habit", "habit", "future", "habit", "habit")
         self.used.add("if")
         mode, self.mode, self.timed = self.mode, "habit", True
-        self.general = True
+        self.general = self.no_state = True
         row = self.one([r for r in table("reasons").values() if r.kind == "weather"])
         self.rows.add(row)
         if "sky" in self.used:
@@ -271,6 +273,7 @@ class Scenes(Draw):
         subj = self.animate()
         last = clauses == 1 and self.p(0.88)
         mode, self.timed, self.general = self.mode, True, True
+        self.no_state = True
         self.mode = "habit"
         about = (subj.mention() if subj.person == 3 else again(subj)) if last else subj
         row, cause = self.cause(about)
@@ -320,7 +323,7 @@ class Scenes(Draw):
         if second.subj.ref is first.subj.ref:
             raise Reject
         self.tags.add("subordinate")
-        last, first.bare = self.p(0.75), "when"
+        last, first.bare = self.p(0.75) and not hangs(second), "when"
         return self.join("when", first, second, swapped=last)
 
     def stopped(self):
@@ -362,7 +365,7 @@ class Scenes(Draw):
     def likewise(self):
         """anna swims, and paul also swims by the bridge"""
         self.need("past", "habit", "future", "prog")
-        frames = [f for f in self.frames() if not f.has("state")]
+        frames = [f for f in self.frames() if not f.has("state") and not f.obj]
         first = self.event([f for f in frames if not f.has("needdur")])
         if (
             first.neg
@@ -426,6 +429,8 @@ class Scenes(Draw):
             else self.where_is()
         )
         if first.neg or first.modal or first.place is None or first.place.np is None:
+            raise Reject
+        if first.place.np.det == "poss":
             raise Reject
         noun = first.place.np.noun if first.frame.key != "be" else first.subj.noun
         kinds = next(
