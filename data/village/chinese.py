@@ -75,7 +75,7 @@ def adjectives(n):
     for k, a in sorted(enumerate(n.adjs), key=lambda item: not item[1].de):
         mark = f"{n.id}.a{k}"
         found += words(a.zh, mark)
-        if takes_de(n, a) and not n.rel:
+        if takes_de(n, a) and not (n.rel and n.human):
             found += words("的", f"{mark}?")
     return found
 
@@ -121,7 +121,8 @@ def determiner(n, neg):
         return words("一些", f"{me}.d")
     if n.det == "many":
         return words("很多", f"{me}.d")
-    if n.det == "the" and (n.rel or n.is_a("that") and not (n.human and n.plural)):
+    single = (n.is_a("that") or n.human) and not (n.human and n.plural)
+    if n.det == "that" or n.det == "the" and (n.rel or single):
         return that(n, "d")
     return []
 
@@ -164,7 +165,8 @@ def aspect(c):
                 return []
             return words("了" if c.frame.has("goal2") else "过", f"{c.id}.v?")
         if c.gap == "obj":
-            return words("过", f"{c.id}.v?") if c.obj.human else []
+            seen = c.obj.human or c.frame.key == "look"
+            return words("过", f"{c.id}.v?") if seen else []
         done = counts(c.obj) or c.frame.done
         return words("了" if done else "过", f"{c.id}.v?")
     recent = c.tense == "recent" and not c.frame.has("gei")
@@ -224,7 +226,8 @@ def before_verb(c):
     going = c.tense in ("prog", "imperfect") and not c.frame.has("state")
     if going and not c.frame.has("zhe") and not c.modal and not c.passive:
         found += words("在", f"{c.id}.prog", f"{c.id}.v?")
-    skill = c.frame.has("skill") and c.place is None and not c.modal  # 会 游泳: can swim
+    bare = c.place is None and not c.modal and not c.manner
+    skill = c.frame.has("skill") and bare  # 会 游泳: can swim
     goes = c.modal or c.tense == "future"
     if (c.frame.has("going") or skill) and not c.shared and goes:
         found += words("去", f"{c.id}.v~")
@@ -319,7 +322,10 @@ def object_words(c, skip):
         return []
     drop = c.frame.has("class:wear") or c.frame.key.startswith("finish")
     n = own(c, c.obj, drop) if drop or not c.main else c.obj
-    return noun_phrase(n, neg=bool(c.neg), plain=c.tense != "past")
+    found = noun_phrase(n, neg=bool(c.neg), plain=c.tense != "past")
+    if n.det != c.obj.det:
+        found[-1].marks += (f"{c.obj.owner.id}?",)
+    return found
 
 
 def giving(c, skip):
@@ -558,6 +564,8 @@ def subject(c, skip):
         return words("谁", str(c.subj.id))
     if skip == "owner":
         return adjectives(c.subj) + noun_words(c.subj.noun.zh, c.subj.id)
+    if c.frame.key == "be" and c.subj.det == "the" and not c.place and not c.subj.human:
+        return noun_phrase(replace(c.subj, det="that"))  # 猫 很 老 would mean all cats
     return noun_phrase(c.obj if c.passive else c.subj)
 
 
@@ -621,6 +629,10 @@ def subordinate(node, start, middle, end):
         who = noun_phrase(first.subj)
         who[-1].marks += (f"{second.subj.id}~",)
         return who + clause(first, skip="subj") + end + then(second, mark=node.id)
+    alone = isinstance(first, Weather) and isinstance(second, Clause) and last
+    if alone and node.how.key == "when" and second.frame.key not in ("own", "exist"):
+        who = subject(second, "")  # 艾玛 下雪 的 时候 打 牌
+        return who + start + render(first) + end + clause(second, skip="subj")
     if not one or not last:
         found = time + start + render(first) + end
         return found + comma + middle[1:] + render(second)

@@ -277,6 +277,8 @@ class Draw:
             self.describe(np, old="creates" not in flags)
         if np.is_a("dinner") and not dish:  # no fresh fish in the river
             np.adjs = [a for a in np.adjs if a.key != "fresh"]
+        elif np.is_a("dinner") and not np.plural:  # but no big fish on the table
+            np.adjs = [a for a in np.adjs if a.key == "fresh"]
         if (
             np.det == "the"
             and "class:garden" not in flags
@@ -302,12 +304,14 @@ class Draw:
                 "drink",
                 "music",
             }
-            return (("bare", 3 if generic else 0), ("the", 2), ("poss", 1), ("this", 1))
+            some = frame.key == "like"  # one prefers tea, not the tea
+            known = (("the", 2 * some), ("poss", some), ("this", some))
+            return (("bare", 3 if generic else 0), *known)
         if "sky" in kinds or "sound" in kinds or "surface" in kinds:
             return (("bare" if "sound" in kinds else "the", 1),)
         if "own" in flags:
             return (("poss", 1),)
-        if frame and frame.has("progonly"):
+        if frame and (frame.has("progonly") or frame.has("expneed")):
             return (("a", 1),)
         if frame and frame.key in ("own", "give_back"):
             return (("the", 2), ("this", 1))
@@ -338,7 +342,7 @@ class Draw:
         found = (
             ("a", 4 * (not (habit and many))),
             ("number", 3 * few),
-            ("some", 0.7 * many),
+            ("some", 0.7 * many * (not habit)),
             ("measure", measured),
         )
         loose = loose and "ditrans" not in flags
@@ -429,7 +433,7 @@ class Draw:
 
     def rel_subject(self, np):
         modes = ("state",) if self.mode == "habit" else None  # the man who knows us
-        dull = ["class:rest", "class:wear", "inverse", "lend", "sell", "sell_food"]
+        dull = ["class:rest", "class:wear", "arrive", "inverse", "lend", "sell", "sell_food"]
         frames = [
             f
             for f in self.frames(modes)
@@ -578,11 +582,15 @@ class Draw:
             raise Reject
         if frame.key == "own" and clause.subj.rel:
             raise Reject
+        if frame.key == "visit" and clause.obj.person < 3:
+            raise Reject  # 来, not 去
         bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
+        bare = bare and not clause.manner
         settled = self.general or self.depth or frame.has("state")
         if mode == "habit" and bare and not settled:
             self.set_time(clause, mode, always=True)
-            if clause.time is None and (self.often or clause.subj.det == "all"):
+            lost = self.often or clause.subj.det == "all" or frame.key == "go_home"
+            if clause.time is None and lost:
                 raise Reject  # she reads: when, how often?
             if clause.time is None:
                 often = self.row("adverbs", self.one(["often", "sometimes"]))
@@ -734,7 +742,7 @@ class Draw:
             self.negate(clause)
         elif mode in ("habit", "past") and not self.depth and self.p(0.14):
             self.modal(clause, mode)
-        elif self.p(0.16):
+        elif self.p(0.4 if mode == "prog" else 0.16):
             self.adverb(clause, kind)
         hours = (
             frame.has("dur") and mode in ("past", "future", "habit") and not clause.neg
@@ -782,7 +790,8 @@ class Draw:
             return
         self.soften(clause.obj)
         once = self.mode == "past" or clause.frame.has("state")
-        clause.neg = "not" if once or self.p(0.6) else "never"
+        once = once or self.general and self.p(0.6)
+        clause.neg = "not" if once else "never"
         if clause.time and (clause.neg == "never" or self.mode == "habit"):
             clause.time = None
 
@@ -831,6 +840,7 @@ class Draw:
         rows = [r for r in table("adverbs").values() if kind in r.tenses.split()]
         rows = [r for r in rows if r.key != "soon" or not self.timed]
         rows = [r for r in rows if r.key != "also"]
+        rows = [r for r in rows if r.key != "still" or clause.obj is None]
         rows = [
             r
             for r in rows
@@ -864,6 +874,7 @@ class Draw:
             raise Reject
         if subj.noun:
             self.pairs.add((row.en, subj.noun.en))
+            subj.adjs = []  # the young man is not young
         self.rows.add(row)
         clause = Clause(self.row("frames", "be"), subj, comp=row)
         clause.bare = "rel" if self.depth else ""
@@ -1135,6 +1146,8 @@ class Draw:
                 ]
             )
             clause.subj = NP(noun=None, pronoun=True)
+            if clause.frame.has("state") and clause.obj.number:
+                raise Reject
             if clause.obj and clause.obj.det == "poss" and clause.obj.owner.pronoun:
                 clause.obj.det, clause.obj.owner = "the", None
             if clause.place and clause.place.np and clause.place.np.det == "poss":

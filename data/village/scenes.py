@@ -86,7 +86,7 @@ class Scenes(Draw):
         self.need("past", "future", "habit")
         follows = table("follows")
         first = self.event([f for f in self.frames() if f.key in follows])
-        if first.neg or first.modal or first.adverb:
+        if first.neg or first.modal or first.adverb or hangs(first):
             raise Reject
         row = self.row("follows", first.frame.key)
         frames = [
@@ -468,7 +468,9 @@ class Scenes(Draw):
         rows = [
             r
             for r in table("places").values()
-            if r.prep in ("at", "in") and "goal" in r.kinds.split()
+            if r.prep in ("at", "in")
+            and "goal" in r.kinds.split()
+            and r.noun != "village"
         ]
         row = self.one(rows)
         noun = table("nouns")[row.noun]
@@ -566,7 +568,7 @@ class Scenes(Draw):
             far = far or c.place and c.to and c.frame.has("for") and c.to.person == 3
             if far and not c.passive:
                 raise Reject  # the girl paul met in the forest at the bakery
-            if hangs(c) and (c.time and not c.front or c.obj and c.obj.rel and c.manner):
+            if (hangs(c) or c.passive and c.subj.rel) and (c.time and not c.front or c.obj and c.obj.rel and c.manner):
                 raise Reject  # who has a rabbit this evening
             rel = c.subj.rel
             if rel and rel.kind == "obj" and " " in rel.clause.frame.en and not c.asks:

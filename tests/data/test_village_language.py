@@ -55,7 +55,7 @@ VERB_FORMS = BASES | S_FORMS | PASTS | PARTICIPLES | ING
 BE = set("am is are was were".split())
 MODALS = set("will do does did can cannot could must".split())
 AUXILIARIES = BE | MODALS | {"has", "have"}
-ADVERBS = set("not also still often always already never just all only soon".split())
+ADVERBS = set("not also still often sometimes already never just all only soon".split())
 PLURALS = {n + "s" for n in SETS["en things"]} | {
     "stories",
     "mice",
@@ -160,7 +160,7 @@ DAYS = {"matin", "soir", "jour", "semaine", "dimanche", "heure", "journée"}
 IS = set("est sont sommes était étaient étions".split())
 CLITICS = set("ne n' me m' te t' se s' nous le la l' les lui leur y en".split())
 NOMINAL = {*DETERMINERS, *NAMES, *PRONOUNS, *BEFORE, "j'", "je", "tu"}
-ADVERBS_FR = "pas jamais aussi encore souvent toujours déjà bientôt très plus".split()
+ADVERBS_FR = "pas jamais aussi encore souvent parfois déjà bientôt très plus".split()
 LIGHT = CLITICS | {*ADVERBS_FR, "tous", "toutes", "qui"}
 
 
@@ -215,7 +215,7 @@ def bad_elision(words):
 
 def bad_contraction(words):
     for a, b in pairwise(words):
-        if a in ("de", "à", "d'") and b in ("le", "les", "des", "du", "de", "d'"):
+        if a in ("de", "à", "d'") and b in ("le", "les", "du", "de", "d'"):
             yield f"{a} {b}"
 
 
@@ -342,7 +342,7 @@ def bad_classifier(words):
         c, *rest = clauses(words[k + 1 :])[0]
         nouns = [x.removesuffix("们") for x in [*rest, ""]]
         named = [x for x, y in pairwise(nouns) if x not in FIRST or y not in COUNTED]
-        named = [x for x in named if x in COUNTED]
+        named = [x for x in named if x in COUNTED and x != "咖啡"]  # 咖啡 杯
         near = [x for x in named if x in CLASSIFIERS.get(c, ())]
         if c in ("天", "周", "整", "会儿"):
             continue
