@@ -324,7 +324,7 @@ def object_words(c, skip):
     n = own(c, c.obj, drop) if drop or not c.main else c.obj
     found = noun_phrase(n, neg=bool(c.neg), plain=c.tense != "past")
     if n.det != c.obj.det:
-        found[-1].marks += (f"{c.obj.owner.id}?",)
+        found[-1].marks += (f"{c.obj.owner.id}~",)
     return found
 
 

@@ -1146,7 +1146,7 @@ class Draw:
                 ]
             )
             clause.subj = NP(noun=None, pronoun=True)
-            if clause.frame.has("state") and clause.obj.number:
+            if clause.frame.has("state") and clause.obj and clause.obj.number:
                 raise Reject
             if clause.obj and clause.obj.det == "poss" and clause.obj.owner.pronoun:
                 clause.obj.det, clause.obj.owner = "the", None

@@ -340,9 +340,10 @@ def bad_classifier(words):
         if w not in "一 两 三 四 五 十 这 那".split() or words[k - 1] == "其中":
             continue
         c, *rest = clauses(words[k + 1 :])[0]
-        nouns = [x.removesuffix("们") for x in [*rest, ""]]
+        cups = " ".join(rest).replace("咖啡 杯", "杯子").split()
+        nouns = [x.removesuffix("们") for x in [*cups, ""]]
         named = [x for x, y in pairwise(nouns) if x not in FIRST or y not in COUNTED]
-        named = [x for x in named if x in COUNTED and x != "咖啡"]  # 咖啡 杯
+        named = [x for x in named if x in COUNTED]
         near = [x for x in named if x in CLASSIFIERS.get(c, ())]
         if c in ("天", "周", "整", "会儿"):
             continue
