@@ -502,7 +502,10 @@ def where(c):
         )
     if c.frame.has("from"):
         return words("de", f"{p.id}.1", f"{c.id}.p") + noun_phrase(p.np, of=True)
-    return aligned(p.prep.fr, p.id) + noun_phrase(p.np)
+    found = aligned(p.prep.fr, p.id)
+    if c.frame.has("goal2"):
+        found[0].marks += (f"{c.id}.v?",)
+    return found + noun_phrase(p.np)
 
 
 def infinitive(c):
