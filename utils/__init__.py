@@ -6,6 +6,7 @@ text           tokens and back to sentences, vocabularies
 data           pairs, corpora, batches, buckets of similar length
 subwords       pieces of words, so that a small vocabulary writes any word
 files          text files found, read, checked, downloaded
+gold           links, sure and possible; gold sets on real text
 corpora        the Village, Multi30k, tab-separated files of one's own
 
 attention      the masked softmax, additive attention, the other scores

@@ -13,7 +13,9 @@ import torch
 
 from utils.data import Batch, cut
 from utils.decoding import require_attention
+from utils.gold import check_aligned
 from utils.metrics import as_weights
+from utils.subwords import pieces_a_word
 
 
 @torch.no_grad()
@@ -54,6 +56,30 @@ def forced_weights(model, pairs, vocabs, batch_size=128):
     return found
 
 
+def word_weights(weights, pair, vocabs):
+    """Weights (T, S) between the tokens of a pair -> those between its words.
+
+    For a model of subwords: gold links are between words. A source word has the sum of
+    its pieces' weights, a target word the mean of its pieces' rows, so that rows still
+    sum to 1. Without subwords nothing changes. Raises ValueError for other numbers of
+    tokens, and for pieces of Chinese, which cross the words.
+    """
+    source, target = (
+        torch.tensor(pieces_a_word(words, vocab))
+        for words, vocab in zip(pair[:2], vocabs, strict=True)
+    )
+    sizes = (int(target.sum()), int(source.sum()))
+    if tuple(weights.shape) != sizes:
+        raise ValueError(
+            f"weights have shape {tuple(weights.shape)}, but the pair has {sizes[0]} "
+            f"target and {sizes[1]} source tokens, <eos> left out"
+        )
+    parts = weights.split(source.tolist(), dim=1)
+    columns = torch.stack([part.sum(dim=1) for part in parts], dim=1)
+    rows = columns.split(target.tolist())
+    return torch.stack([part.sum(dim=0) / max(len(part), 1) for part in rows])
+
+
 class GoldAttention(NamedTuple):
     """How much attention falls on gold, 0 to 1; means over the linked target words."""
 
@@ -65,12 +91,15 @@ class GoldAttention(NamedTuple):
 def attention_on_gold(weights, pairs):
     """GoldAttention of weights (T, S), a row per target word, against gold links.
 
-    Target words without a link aren't counted. Raises ValueError if none has one.
+    A link counts whether it is sure or possible, as in the error rate's precision. A
+    target word without one has nowhere right to look, and isn't counted. Raises
+    ValueError if none has one.
     """
     mass, hits, chance = [], [], []
     for w, pair in zip(weights, pairs, strict=True):
-        for i in {i for _, i in pair.alignment}:
-            gold = [j for j, target in pair.alignment if target == i]
+        links = pair.alignment | pair.possible
+        for i in {i for _, i in links}:
+            gold = [j for j, target in links if target == i]
             mass.append(float(w[i, gold].sum()))
             hits.append(int(w[i].argmax()) in gold)
             chance.append(len(gold) / len(pair.source))
@@ -84,13 +113,13 @@ def whole_sentences(pair, stops=(".", "?")):
     for word in pair.source:
         numbers.append(number)
         number += word in stops
-    wide = {
-        (k, i)
-        for j, i in pair.alignment
-        for k, n in enumerate(numbers)
-        if n == numbers[j]
-    }
-    return pair._replace(alignment=frozenset(wide))
+    sure, possible = (
+        frozenset(
+            (k, i) for j, i in links for k, n in enumerate(numbers) if n == numbers[j]
+        )
+        for links in (pair.alignment, pair.possible)
+    )
+    return pair._replace(alignment=sure, possible=possible - sure)
 
 
 def forward_share(places):
@@ -113,13 +142,15 @@ def longest_gap(weights):
 def linked_places(pairs):
     """The first linked source position of every target word and <eos>: (B, T).
 
-    A word without a link has the place of the word before; <eos> stands at <eos>.
+    A word without a sure link has the place of a possible one; without any, that of the
+    word before; <eos> stands at <eos>.
     """
     check_aligned(pairs)
     places = torch.zeros(len(pairs), 1 + max(len(pair.target) for pair in pairs))
     for row, pair in zip(places, pairs, strict=True):
-        links = sorted(pair.alignment, reverse=True)
-        first_source = {i: j for j, i in links}  # of several, the smallest stays
+        first_source = {}  # of several, the last stays: a sure one, the smallest
+        for links in (pair.possible, pair.alignment):
+            first_source |= {i: j for j, i in sorted(links, reverse=True)}
         for i in range(len(pair.target)):
             row[i] = first_source.get(i, row[i - 1] if i else 0)
         row[len(pair.target)] = len(pair.source)
@@ -130,8 +161,8 @@ def words_right(model, pairs, vocabs, guided=False):
     """How each pair is read along: two lists of values (T,), 1.0 or 0.0 a target word.
 
     The first: is the true word the most probable one? The second: is the source word
-    looked at most linked to it in gold? NaN for words without a link. <eos> is a word.
-    guided: a WindowDecoder looks around the gold places.
+    looked at most linked to it in gold, sure or possible? NaN for words without a link.
+    <eos> is a word. guided: a WindowDecoder looks around the gold places.
     """
     check_aligned(pairs)
     right, on_gold = [], []
@@ -143,8 +174,9 @@ def words_right(model, pairs, vocabs, guided=False):
         right += [row[:n] for row, n in zip(hits, batch.target_lens, strict=True)]
         for pair, row in zip(part, weights.argmax(dim=-1).tolist(), strict=True):
             found = torch.full((len(pair.target) + 1,), torch.nan)
-            for i in {i for _, i in pair.alignment}:
-                found[i] = (row[i], i) in pair.alignment
+            links = pair.alignment | pair.possible
+            for i in {i for _, i in links}:
+                found[i] = (row[i], i) in links
             on_gold.append(found)
     return right, on_gold
 
@@ -160,12 +192,3 @@ def check_linked(rows):
     """ValueError, in words, unless there is a target word with a link."""
     if not rows:
         raise ValueError("no target word has a gold link: there is nothing to measure")
-
-
-def check_aligned(pairs):
-    """ValueError, in words, unless there are pairs, each with its gold alignment."""
-    if not pairs or any(pair.alignment is None for pair in pairs):
-        raise ValueError(
-            "gold places need pairs that have an alignment, and at least one: the "
-            "Village corpus has them, joined pairs and real text have not"
-        )

@@ -20,6 +20,7 @@ from utils.files import (
     read_bytes,
     read_sums,
 )
+from utils.gold import with_links
 from utils.text import LANGUAGES, check_language, require_count, tokenize
 
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
@@ -66,9 +67,10 @@ def check_direction(source: str, target: str, languages) -> None:
 def load_village(source="en", target="fr", folder=None) -> Corpus:
     """The Village corpus, shipped in data/village, with gold alignments.
 
-    Any two of en, fr, zh. Splits: train, valid, test, long. Files are checked against
-    the SHA256SUMS beside their folder. Raises ValueError for an unknown direction or
-    a damaged file, FileNotFoundError for a missing one.
+    Any two of en, fr, zh. Splits: train, valid, test, long. Links are written `0-3`
+    (sure) or `0?3` (possible). Files are checked against the SHA256SUMS beside their
+    folder. Raises ValueError for an unknown direction or a damaged file,
+    FileNotFoundError for a missing one.
     """
     check_direction(source, target, VILLAGE_COLUMNS[:3])
     folder = VILLAGE_FOLDER if folder is None else Path(folder)
@@ -105,44 +107,17 @@ def _village_pair(fields, columns, forward, where):
         expected = len(VILLAGE_COLUMNS)
         raise ValueError(f"{where}: {len(fields)} columns, expected {expected}")
     source, target, links, tags = (fields[column] for column in columns)
-    try:
-        alignment = _read_links(links, forward)
-    except ValueError:
-        raise ValueError(
-            f"{where}: {links!r} is no alignment; expected links such as 0-0 1-2"
-        ) from None
     pair = Pair(
         tuple(map(sys.intern, source.split())),  # each word once in memory
         tuple(map(sys.intern, target.split())),
-        alignment,
-        _read_tags(tags),
+        tags=_read_tags(tags),
     )
     if not pair.source or not pair.target:
         raise ValueError(f"{where}: a sentence is empty; each column needs one")
-    source_len, target_len = len(pair.source), len(pair.target)
-    if not all(i < source_len and j < target_len for i, j in pair.alignment):
-        raise ValueError(
-            f"{where}: a link of {links!r} is outside the sentences "
-            f"of {source_len} and {target_len} tokens"
-        )
-    return pair
+    return with_links(pair, links, where, forward)
 
 
-# Lines share most of their alignments and tags: each is kept once.
-
-
-@cache
-def _read_links(links, forward):
-    return frozenset(_read_link(link, forward) for link in links.split())
-
-
-@cache
-def _read_link(link, forward):
-    i, j = map(int, link.split("-"))
-    return (i, j) if forward else (j, i)
-
-
-@cache
+@cache  # lines share most of their tags: each is kept once
 def _read_tags(tags):
     return frozenset(map(sys.intern, filter(None, tags.split(","))))
 

@@ -26,13 +26,15 @@ from utils.text import (
 class Pair(NamedTuple):
     """A sentence and its translation, as tokens.
 
-    alignment: gold links (source position, target position), None where unknown.
+    alignment: the gold links that are sure, (source position, target position); None
+    where unknown. possible: further ones, which a careful reader may draw or leave out.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     alignment: frozenset[tuple[int, int]] | None = None
     tags: frozenset[str] = frozenset()
+    possible: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, repr=False)

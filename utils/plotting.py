@@ -110,19 +110,22 @@ def show_heatmap(
     colorbar=True,
     annotate=False,
     eos="<eos>",
+    possible=None,
 ):
     """Draw attention weights of shape (T, S), a row per target word; return the `Axes`.
 
     `source` and `target` are lists of words. `gold` is an iterable of links
-    (source index, target index), drawn as outlined squares. `annotate` writes the
-    weights into the cells. What follows the first `eos` on either side is left out;
-    `eos=None` draws everything.
+    (source index, target index), drawn as outlined squares; those of `possible`, which
+    gold needn't have, are dotted. `annotate` writes the weights into the cells. What
+    follows the first `eos` on either side is left out; `eos=None` draws everything.
     Without `ax`, a figure is made in which all labels fit.
 
     Raises TypeError if the words are not lists of strings; ValueError if their numbers
     do not match the weights, a weight is not in 0 to 1 or a link not in the picture.
     """
-    panel = _checked_panel(weights, source, target, title, gold, annotate, eos)
+    panel = _checked_panel(
+        weights, source, target, title, gold, annotate, eos, possible
+    )
     if ax is None:
         return _new_figure([panel], 1, colorbar)[0]
     inches = ax.get_position().size * ax.figure.get_size_inches()
@@ -139,8 +142,8 @@ def show_heatmaps(panels, ncols=2):
     """Draw several heatmaps in one figure, on one scale with one colour bar.
 
     Each panel is a dict of arguments of `show_heatmap`: weights, source, target and, if
-    wanted, title, gold, annotate, eos. All cells have one size, so sentences of
-    different lengths stay legible. Returns a 1-D array of `Axes`, one per panel.
+    wanted, title, gold, annotate, eos, possible. All cells have one size, so sentences
+    of different lengths stay legible. Returns a 1-D array of `Axes`, one per panel.
 
     Raises ValueError for no panels or `ncols` below 1, and what `show_heatmap` raises.
     """
@@ -152,7 +155,14 @@ def show_heatmaps(panels, ncols=2):
 
 
 def _checked_panel(
-    weights, source, target, title=None, gold=None, annotate=False, eos="<eos>"
+    weights,
+    source,
+    target,
+    title=None,
+    gold=None,
+    annotate=False,
+    eos="<eos>",
+    possible=None,
 ) -> dict:
     """The arguments of one heatmap, checked and cut after `eos`."""
     if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
@@ -171,26 +181,33 @@ def _checked_panel(
     if not ((weights >= 0) & (weights <= 1 + 1e-6)).all():
         raise ValueError("weights must lie between 0 and 1, without NaN")
     source, target = _through_eos(source, eos), _through_eos(target, eos)
-    try:
-        gold = sorted({(index(j), index(i)) for j, i in gold or ()})
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"gold is {gold!r}: give links (source index, target index)"
-        ) from None
-    for j, i in gold:
-        if not (0 <= j < len(source) and 0 <= i < len(target)):
-            raise ValueError(
-                f"gold link ({j}, {i}) is outside the {len(source)} source and "
-                f"{len(target)} target words: a link is (source index, target index)"
-            )
+    gold = _checked_links("gold", gold, source, target)
+    possible = _checked_links("possible", possible, source, target)
     return {
         "weights": weights[: len(target), : len(source)],
         "source": source,
         "target": target,
         "title": title,
         "gold": gold,
+        "possible": [link for link in possible if link not in gold],
         "annotate": annotate,
     }
+
+
+def _checked_links(name, links, source, target) -> list[tuple[int, int]]:
+    try:
+        found = sorted({(index(j), index(i)) for j, i in links or ()})
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} is {links!r}: give links (source index, target index)"
+        ) from None
+    for j, i in found:
+        if not (0 <= j < len(source) and 0 <= i < len(target)):
+            raise ValueError(
+                f"{name} link ({j}, {i}) is outside the {len(source)} source and "
+                f"{len(target)} target words: a link is (source index, target index)"
+            )
+    return found
 
 
 def _through_eos(words, eos) -> list[str]:
@@ -223,19 +240,23 @@ def _draw_panel(ax, panel, cell):
             place = {"ha": "center", "va": "center", "color": color}
             ax.text(j, i, f"{weight:.2f}", fontsize=FONT_SIZE, **place)
     side = 1 - 1.5 * GOLD_LINE / (72 * cell)  # the rim just covers the border
-    for j, i in panel["gold"]:
-        ax.add_patch(_gold_square((j - side / 2, i - side / 2), side))
-    if panel["gold"]:
-        square, name = _gold_square((0, 0), 1), "gold alignment"
+    kinds = {"gold": ("gold alignment", "-"), "possible": ("possible link", ":")}
+    shown = {}
+    for kind, (name, style) in kinds.items():
+        for j, i in panel[kind]:
+            ax.add_patch(_gold_square((j - side / 2, i - side / 2), side, style))
+            shown[name] = _gold_square((0, 0), 1, style)
+    if shown:
         place = {"bbox_to_anchor": (0, 0), "handlelength": 1, "handleheight": 1}
-        ax.legend([square], [name], **place, **LEGEND)
+        ax.legend(shown.values(), shown, ncols=2, **place, **LEGEND)
     return image
 
 
-def _gold_square(corner, side) -> Rectangle:
+def _gold_square(corner, side, style) -> Rectangle:
     # The white rim sets the outline off from cells as bright as itself.
     rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
     outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
+    outline["linestyle"] = style
     return Rectangle(corner, side, side, fill=False, **outline)
 
 

@@ -170,6 +170,18 @@ def to_pieces(words, vocab) -> list[str]:
     return list(words)
 
 
+def pieces_a_word(words, vocab) -> list[int]:
+    """How many tokens a vocabulary makes of each of the words.
+
+    Raises ValueError for pieces of Chinese: the whole sentence is cut into them.
+    """
+    if isinstance(vocab, SubwordVocab) and vocab.lang == "zh":
+        raise ValueError(
+            "pieces of Chinese cross its words: a word has no number of pieces"
+        )
+    return [len(vocab[[word]]) for word in words]
+
+
 def to_words(tokens, vocab) -> list[str]:
     """The words that a vocabulary's tokens spell; specials are left out, but <unk>."""
     tokens = [t for t in tokens if t not in (PAD, BOS, EOS)]

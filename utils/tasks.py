@@ -337,7 +337,7 @@ def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
     for first, second in zip(order, order[1:] + order[:1], strict=True):
         sides = zip(first[:2], second[:2], conjunctions, strict=True)
         source, target = ((*a[:-1], ",", word, *b) for a, b, word in sides)
-        joined.append(first._replace(source=source, target=target, alignment=None))
+        joined.append(Pair(source, target, tags=first.tags))
     return joined
 
 

@@ -12,6 +12,7 @@ from helpers import needs
 
 from tools.experiments import (
     choices,
+    gold,
     long_sentences,
     models,
     multi30k,
@@ -337,6 +338,69 @@ def test_the_heads_mean_is_what_the_model_shows(arm):
     assert all(len(row) == weights.shape[1] + 1 for row in errors.values())
     if arm == "additive":  # one head: its error rate, counted in another place
         assert errors["written"] == [runs.aer_of(model, pairs, vocabs)] * 2
+
+
+# --- gold sets on real text ---------------------------------------------------------
+
+
+def test_without_the_aligner_nothing_is_measured(monkeypatch):
+    monkeypatch.setitem(sys.modules, "eflomal", None)
+    monkeypatch.setattr(gold, "text", None)  # it is asked for first
+    with pytest.raises(ModuleNotFoundError, match="python -m pip install eflomal"):
+        gold.run(gold.SETTINGS)
+
+
+def test_an_aligner_learns_from_both_texts_and_says_what_is_of_the_pairs(monkeypatch):
+    class Aligner:
+        """Links every line's last words, forward; and the first ones, backward."""
+
+        def align(self, sources, targets, forward, backward):
+            lines = [
+                (len(a.split()) - 1, len(b.split()) - 1)
+                for a, b in zip(sources, targets, strict=True)
+            ]
+            assert lines == [(2, 0), (0, 1)]
+            for path, links in ((forward, "{}-{} 0-0"), (backward, "0-0")):
+                with open(path, "w") as file:
+                    file.writelines(links.format(*line) + "\n" for line in lines)
+
+    package = type(sys)("eflomal")
+    package.Aligner = Aligner
+    monkeypatch.setitem(sys.modules, "eflomal", package)
+    training, pairs = [Pair(tuple("abc"), ("x",))], [Pair(("a",), ("x", "y"))]
+    found = gold.aligner()(training, pairs)
+    forward, backward = [{(0, 1), (0, 0)}], [{(0, 0)}]
+    assert found["forward"] == list(found["either"]) == forward
+    assert found["backward"] == list(found["both"]) == backward
+
+
+def test_an_error_rate_has_its_range():
+    sure, possible = frozenset({(0, 0)}), frozenset({(0, 1)})
+    pair = Pair(("a",), ("x", "y"), sure, possible=possible)
+    found = gold.score([sure | possible, {(0, 2)}], [pair, pair])
+    assert (found["precision"], found["recall"]) == (0.667, 0.5)
+    assert found["aer"] == 0.4 and found["aer_95"] == [0.0, 1.0]
+    assert gold.score([sure] * 9, [pair] * 9)["aer_95"] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs_of"),
+    [
+        pytest.param("multi30k-de-en", 29_000, marks=needs("multi30k")),
+        pytest.param("tatoeba-en-zh", 30_919, marks=needs("tatoeba/cmn.txt")),
+    ],
+)
+def test_the_stored_error_rates_are_those_of_the_text_and_the_model(name, pairs_of):
+    measured = stored("gold")["sets"][name]
+    pairs, training = gold.text(name)
+    assert len(training) == pairs_of == measured["aligner_pairs"] - len(pairs)
+    assert {**measured, **gold.counts(pairs)} == measured
+    assert gold.agreed(name) == measured["agreement"]
+    if "attention" in measured:
+        found = gold.score(gold.attention(pairs), pairs)
+        assert found["aer"] == pytest.approx(measured["attention"]["aer"], abs=0.005)
+    worst = max(way["forward"]["aer"] for way in measured["aligner"])
+    assert worst < 0.5 * measured["diagonal"]["aer"]
 
 
 def test_processor_time_counts_work_and_no_waiting():

@@ -5,6 +5,8 @@ import math
 import pytest
 import torch
 from helpers.decoding import random_model
+from hypothesis import given
+from hypothesis import strategies as st
 
 from utils.alignment import (
     attention_on_gold,
@@ -15,9 +17,12 @@ from utils.alignment import (
     longest_gap,
     read_along,
     whole_sentences,
+    word_weights,
     words_right,
 )
 from utils.data import Batch, Pair
+from utils.metrics import links_from_weights
+from utils.subwords import SubwordVocab, to_pieces
 from utils.text import Vocab
 
 VOCAB = Vocab([list("abcdefgh")], "en")
@@ -78,6 +83,9 @@ def test_linked_places():
     assert places[0].tolist() == [2, 2, 0, 0, 3]
     assert places[1, :2].tolist() == [1, 2]
     assert linked_places([PAIRS[2]]).tolist() == [[0, 1]]
+    # A possible link leads where no sure one does.
+    both = first._replace(possible=frozenset({(0, 0), (2, 1), (1, 1), (0, 3)}))
+    assert linked_places([both])[0].tolist() == [2, 1, 0, 0, 3]
 
 
 def test_tenths_are_those_of_each_sentence():
@@ -117,6 +125,62 @@ def test_attention_on_gold_counts_linked_words_only():
     assert attention_on_gold([WEIGHTS], [wide]) == pytest.approx(expected)
 
 
+def test_a_possible_link_is_as_right_as_a_sure_one():
+    """Each row of weights is found in full; a word with a possible link counts."""
+    looser = GOLD._replace(possible=frozenset({(1, 0), (0, 1)}))
+    expected = ((0.7 + 1.0 + 0.3) / 3, 2 / 3, (2 + 1 + 1) / 15)
+    assert attention_on_gold([WEIGHTS], [looser]) == pytest.approx(expected)
+    wide = whole_sentences(looser._replace(possible=frozenset({(4, 0), (0, 1)})))
+    assert wide.alignment == {(j, i) for j in (2, 3, 4) for i in (0, 2)}
+    assert wide.possible == {(0, 1), (1, 1)}  # what is sure isn't said again
+    pair = PAIRS[0]._replace(possible=frozenset({(j, 1) for j in range(5)}))
+    _, (places,) = words_right(random_model("attention", 12), [pair], (VOCAB, VOCAB))
+    assert places[1] == 1
+
+
+# --- from pieces to words -----------------------------------------------------------
+
+SMALL = SubwordVocab.train([["abc", "ab", "ca"], ["bca", "cab"]] * 5, "en", 10)
+WORDS = st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=5)
+
+
+def test_word_weights_by_hand():
+    pair = Pair(("ab", "cacab"), ("bb", "a"))
+    sizes = [[len(to_pieces([word], SMALL)) for word in side] for side in pair[:2]]
+    (a, b), (c, d) = sizes
+    assert b > 1 and c > 1
+    weights = torch.rand(c + d, a + b)
+    found = word_weights(weights, pair, (SMALL, SMALL))
+    for i, rows in enumerate((weights[:c], weights[c:])):
+        for j, part in enumerate((rows[:, :a], rows[:, a:])):
+            assert found[i, j].item() == pytest.approx(part.sum().item() / len(part))
+    mixed = word_weights(weights[:2], pair, (SMALL, Vocab([pair.target], "en")))
+    torch.testing.assert_close(mixed.sum(1), weights[:2].sum(1))
+
+
+@given(WORDS, WORDS, st.integers(0, 99))
+def test_word_weights_sum_to_one_and_change_nothing_without_pieces(a, b, seed):
+    pair, words = Pair(tuple(a), tuple(b)), Vocab([a, b], "en")
+    sizes = [len(to_pieces(side, SMALL)) for side in pair[:2]]
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(*sizes[::-1], generator=generator).softmax(dim=1)
+    found = word_weights(weights, pair, (SMALL, SMALL))
+    assert found.shape == (len(b), len(a)) and (found > 0).all()
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(len(b)))
+    links_from_weights(found)  # still weights: none is above 1
+    weights = torch.rand(len(b), len(a), generator=generator)
+    assert word_weights(weights, pair, (words, words)).equal(weights)
+
+
+def test_a_word_without_pieces_has_no_weight():
+    assert to_pieces(["▁"], SMALL) == []  # it stands for a space
+    pair, pieces = Pair(("ab", "▁"), ("▁", "ab")), to_pieces(["ab"], SMALL)
+    weights = torch.full((len(pieces), len(pieces)), 1 / len(pieces))
+    found = word_weights(weights, pair, (SMALL, SMALL))
+    assert found.tolist() == [[0, 0], [1, 0]]
+
+
+CHINESE = SubwordVocab.train([["我", "你"], ["他", "我"]] * 5, "zh", 9)
 NO_LINKS, NO_GOLD = GOLD._replace(alignment=frozenset()), GOLD._replace(alignment=None)
 
 
@@ -125,8 +189,18 @@ NO_LINKS, NO_GOLD = GOLD._replace(alignment=frozenset()), GOLD._replace(alignmen
     [
         (lambda: longest_gap(torch.ones(1, 2, 3)), ValueError, r"one sentence's"),
         (lambda: linked_places([]), ValueError, "at least one"),
-        (lambda: linked_places([NO_GOLD]), ValueError, "have an alignment"),
-        (lambda: words_right(None, [NO_GOLD], None), ValueError, "have an alignment"),
+        (lambda: linked_places([NO_GOLD]), ValueError, "links are needed"),
+        (lambda: words_right(None, [NO_GOLD], None), ValueError, "links are needed"),
+        (
+            lambda: word_weights(WEIGHTS.T, GOLD, (VOCAB, VOCAB)),
+            ValueError,
+            r"shape \(5, 3\), but the pair has 3 target and 5 source tokens",
+        ),
+        (
+            lambda: word_weights(WEIGHTS, GOLD, (CHINESE, VOCAB)),
+            ValueError,
+            "pieces of Chinese cross its words",
+        ),
         (
             lambda: attention_on_gold([WEIGHTS], [NO_LINKS]),
             ValueError,

@@ -83,6 +83,10 @@ VILLAGE_LINES = [
     "i love you .\tje t' aime .\t我 爱 你 。\t0-0 1-2 2-1 3-3\t0-0 1-1 2-2 3-3"
     "\t0-0 1-2 2-1 3-3\t",
 ]
+POSSIBLE = (
+    "the dog reads .\tle chien lit .\t狗 读 书 。\t0-0 1-1 2-2 3-3"
+    "\t0?1 1-0 2-1 2?2 3-3\t0?1 1-0 2-1 2?2 3-3\t"
+)
 
 
 def write_village(folder, lines=VILLAGE_LINES, header=VILLAGE_COLUMNS, end="\n"):
@@ -107,6 +111,17 @@ def test_village_form(tmp_path, end):
     assert baker.target == ("le", "boulanger", "lit", ".")
     assert baker.tags == {"adj-swap", "zh-le"} and love.tags == frozenset()
     assert love.alignment == {(0, 0), (1, 2), (2, 1), (3, 3)}
+    assert love.possible == frozenset()
+
+
+def test_village_links_are_sure_or_possible(tmp_path):
+    folder = write_village(tmp_path / "village", [POSSIBLE])
+    (there,) = load_village("en", "zh", folder)["long"]
+    (back,) = load_village("zh", "en", folder)["long"]
+    assert there.alignment == {(1, 0), (2, 1), (3, 3)}
+    assert there.possible == {(0, 1), (2, 2)}
+    assert back.alignment == {(0, 1), (1, 2), (3, 3)}
+    assert back.possible == {(1, 0), (2, 2)}
 
 
 @pytest.mark.parametrize("source, target", list(permutations(("en", "fr", "zh"), 2)))
@@ -117,6 +132,7 @@ def test_village_directions_are_each_others_mirror(tmp_path, source, target):
     for a, b in zip(there, back, strict=True):
         assert (a.source, a.target, a.tags) == (b.target, b.source, b.tags)
         assert a.alignment == {(i, j) for j, i in b.alignment}
+        assert a.possible == {(i, j) for j, i in b.possible}
     columns = dict(zip(VILLAGE_COLUMNS, VILLAGE_LINES[0].split("\t"), strict=True))
     assert " ".join(there[0].source) == columns[source]
     assert " ".join(there[0].target) == columns[target]
@@ -143,6 +159,11 @@ OUTSIDE = "2: a link of .* outside the sentences of 4 and 4"
             "2: '0-0 1:2 2.* is no alignment; exp",
         ),
         ({"lines": [LOVE.replace("1-2", "1-4")]}, OUTSIDE),
+        ({"lines": [LOVE.replace("1-2", "1?4")]}, OUTSIDE),
+        (
+            {"lines": [LOVE.replace("1-2", "1-2 1?2")]},
+            "2: '0-0 1-2 1.2 .* has a link that is both sure and possible",
+        ),
         ({"lines": [LOVE.replace("1-2", "4-1")]}, OUTSIDE),
         ({"lines": [LOVE.replace("i love you .", " ")]}, "2: a sentence is empty"),
     ],

@@ -30,7 +30,7 @@ def corpus():
 
 
 def test_corpus(corpus):
-    assert corpus["test"] == [Pair(("c",), ("z",), None, frozenset())]
+    assert corpus["test"] == [Pair(("c",), ("z",), None, frozenset(), frozenset())]
     assert repr(corpus) == "Toy en→fr: train 2, test 1"
     with pytest.raises(ValueError, match="Toy has no split 'dev', only train, test"):
         corpus["dev"]

@@ -176,6 +176,22 @@ def test_gold_is_outlined_at_source_column_and_target_row():
         assert not square.get_fill()
         assert 0.5 < square.get_width() == square.get_height() <= 1
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["gold alignment"]
+
+
+def test_possible_links_are_dotted_and_sure_ones_are_not():
+    links = {(0, 0), (1, 1)}, {(0, 1), (0, 0)}
+    ax = heatmap(["a", "b"], ["x", "y"], gold=links[0], possible=links[1])
+    squares = [p for p in ax.patches if isinstance(p, Rectangle)]
+    styles = {tuple(np.round(p.get_center(), 6)): p.get_linestyle() for p in squares}
+    assert styles == {(0, 0): "-", (1, 1): "-", (0, 1): ":"}
+    texts = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert texts == ["gold alignment", "possible link"]
+    alone = heatmap(["a"], ["x"], possible={(0, 0)})
+    assert [t.get_text() for t in alone.get_legend().get_texts()] == ["possible link"]
+    with pytest.raises(ValueError, match=r"possible link \(2, 0\) is outside the 2"):
+        heatmap(["a", "b"], ["x"], possible={(2, 0)})
+    with pytest.raises(TypeError, match="possible is .*: give links"):
+        heatmap(["a", "b"], ["x"], possible=["0?0"])
     plain = heatmap(list("abcd"), list("wxyz"))
     assert not plain.patches and plain.get_legend() is None
 

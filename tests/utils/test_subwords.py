@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from utils.corpora import load_multi30k, load_tsv, load_village
 from utils.data import BatchLoader, Pair
-from utils.subwords import SampledLoader, SubwordVocab, as_spelled, to_pieces, to_words
+from utils.subwords import (
+    SampledLoader,
+    SubwordVocab,
+    as_spelled,
+    pieces_a_word,
+    to_pieces,
+    to_words,
+)
 from utils.text import BOS, EOS, EOS_ID, PAD, SPECIALS, UNK, UNK_ID, Vocab
 
 
@@ -147,6 +154,7 @@ def test_specials_are_left_out_of_the_words(vocabs):
     assert to_words([BOS, "one", UNK, EOS, PAD], words) == ["one", UNK]
     assert to_words([BOS, "▁ba", "ker", EOS, PAD], vocabs["en"]) == ["baker"]
     assert to_pieces(("one", "zebra"), words) == ["one", "zebra"]
+    assert pieces_a_word(("one", "zebra"), words) == [1, 1]
     assert as_spelled(("老师",), words) == ["老师"]
 
 

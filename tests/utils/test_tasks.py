@@ -250,8 +250,9 @@ def test_drawing_ends_when_nothing_new_is_left():
 
 
 def test_joined_pairs():
+    links, tags = frozenset({(0, 0)}), frozenset({"tag"})
     pairs = [
-        Pair((f"s{n}", "."), (f"t{n}", "u", "."), frozenset({(0, 0)})) for n in range(4)
+        Pair((f"s{n}", "."), (f"t{n}", "u", "."), links, tags, links) for n in range(4)
     ]
     joined = tasks.join_pairs(pairs)
     for pair in joined:
@@ -259,7 +260,7 @@ def test_joined_pairs():
         assert (comma, word, stop) == (",", "but", ".") and first != second
         mirrored = (first.replace("s", "t"), "u", ",", "mais")
         assert pair.target == (*mirrored, second.replace("s", "t"), "u", ".")
-        assert pair.alignment is None
+        assert pair[2:] == (None, tags, frozenset())  # no link of a part is left
     for place in (0, 3):  # everyone is first once, and second once
         assert sorted(p.source[place] for p in joined) == ["s0", "s1", "s2", "s3"]
     assert tasks.join_pairs(pairs) == joined != tasks.join_pairs(pairs, seed=1)

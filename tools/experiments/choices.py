@@ -116,11 +116,10 @@ def rank_correlation(a, b):
 
 def tops_in_gold(values, pair):
     """For each target word with gold links: is the largest of its row (S) linked?"""
-    linked = {i for _, i in pair.alignment}
+    links = pair.alignment | pair.possible
+    linked = {i for _, i in links}
     return [
-        (j, i) in pair.alignment
-        for i, j in enumerate(values.argmax(-1).tolist())
-        if i in linked
+        (j, i) in links for i, j in enumerate(values.argmax(-1).tolist()) if i in linked
     ]
 
 

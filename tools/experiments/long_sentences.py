@@ -19,6 +19,7 @@ import torch
 
 from tools.experiments.runs import aer_of, bleu_of, build, train, up_to, village
 from utils.alignment import by_tenth, longest_gap, words_right
+from utils.data import Pair
 from utils.decoding import translate_tokens
 from utils.metrics import bleu
 from utils.models import build_model
@@ -89,7 +90,7 @@ def pairs_up_to(pairs, max_len, count):
 
 def reverse_sources(pairs):
     """The same pairs with the source words in reverse order, without alignments."""
-    return [pair._replace(source=pair.source[::-1], alignment=None) for pair in pairs]
+    return [Pair(pair.source[::-1], pair.target, tags=pair.tags) for pair in pairs]
 
 
 def repeats(sentences, n=4):

@@ -79,7 +79,8 @@ def draw_picture():
         if {"adj-swap", "ne-pas"} <= pair.tags and 8 <= len(pair.source) <= 12
     )
     (weights,) = forced_weights(model, [pair], vocabs)
-    axes = show_heatmap(weights, pair.source, pair.target, gold=pair.alignment)
+    links = {"gold": pair.alignment, "possible": pair.possible}
+    axes = show_heatmap(weights, pair.source, pair.target, **links)
     picture = FOLDER.parents[1] / "notebooks" / "img" / "heatmap.png"
     axes.figure.savefig(picture, dpi=120, facecolor="white", bbox_inches="tight")
 

@@ -17,10 +17,11 @@ from pathlib import Path
 import torch
 
 from utils import by_hand
-from utils.alignment import forced_weights
+from utils.alignment import forced_weights, word_weights
 from utils.corpora import load_village
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
+from utils.gold import gold_links
 from utils.metrics import (
     alignment_error_rate,
     bleu,
@@ -97,9 +98,15 @@ def bleu_by_length(model, pairs, vocabs, buckets):
 
 
 def aer_of(model, pairs, vocabs):
-    """Alignment error rate of the teacher-forced weights against gold."""
-    links = list(map(links_from_weights, forced_weights(model, pairs, vocabs)))
-    return round(alignment_error_rate(links, [p.alignment for p in pairs]).aer, 3)
+    """Alignment error rate of the teacher-forced weights between words against gold."""
+    links = attention_links(model, pairs, vocabs)
+    return round(alignment_error_rate(links, *gold_links(pairs)).aer, 3)
+
+
+def attention_links(model, pairs, vocabs):
+    """For each pair, every target word's most attended source word."""
+    weights = zip(forced_weights(model, pairs, vocabs), pairs, strict=True)
+    return [links_from_weights(word_weights(w, pair, vocabs)) for w, pair in weights]
 
 
 def measure(name, folder=RESULTS):

@@ -18,6 +18,7 @@ from tools.experiments.runs import build as build_recurrent
 from tools.experiments.score_speed import decode, in_turn, processor_seconds
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
+from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, links_from_weights
 from utils.models import build_model
 from utils.training import evaluate_loss, train_step
@@ -119,9 +120,9 @@ def alignment_errors(model, pairs, vocabs):
                     rows = head[first : first + T, :S]
                     own = links.setdefault(way, {}).setdefault(n, [])
                     own.append(links_from_weights(rows))
-    gold = [pair.alignment for pair in pairs]
+    gold = gold_links(pairs)
     return {
-        way: [round(alignment_error_rate(own, gold).aer, 3) for own in heads.values()]
+        way: [round(alignment_error_rate(own, *gold).aer, 3) for own in heads.values()]
         for way, heads in links.items()
     }
 

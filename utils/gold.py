@@ -1,0 +1,181 @@
+"""Gold links: how they are written, and the gold sets on real text in data/gold.
+
+A link joins a source word and a target word, counted from 0. It is written `0-3` if it
+is sure, and `0?3` if it is possible: a careful reader may draw it or leave it out. Sure
+links count as possible as well (Och and Ney, 2003), but are written once.
+"""
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+from utils.data import Corpus
+from utils.files import check_sha256, decode_lines, read_bytes, read_sums
+
+GOLD_FOLDER = Path(__file__).resolve().parent.parent / "data" / "gold"
+GOLD_SETS = {  # name: what loads the text, in utils.corpora
+    "multi30k-de-en": 'load_multi30k("de", "en")["test"]',
+    "tatoeba-en-zh": 'load_tsv("tatoeba/cmn.txt", "en", "zh", skip_bad_lines=True)',
+}
+GOLD_HEADER = "sha256\tlinks"
+LINK = re.compile(r"([0-9]{1,6})([-?])([0-9]{1,6})")
+
+
+# Texts share most of their links, and pairs their texts: each is kept once.
+
+
+@cache
+def read_links(text, forward=True):
+    """Links as written -> two frozensets of (source, target): sure, possible.
+
+    Not forward: they are turned round. Raises ValueError for text that is no links,
+    and for a link that is both.
+    """
+    kinds = {"-": set(), "?": set()}
+    for link in text.split():
+        kind, ends = _read_link(link, forward)
+        if not kind:
+            raise ValueError(
+                f"{text!r} is no alignment; expected links such as 0-0 (sure) "
+                "or 1?2 (possible)"
+            )
+        kinds[kind].add(ends)
+    sure, possible = map(frozenset, kinds.values())
+    if sure & possible:
+        raise ValueError(
+            f"{text!r} has a link that is both sure and possible: write it once, "
+            "sure links count as possible"
+        )
+    return sure, possible
+
+
+@cache
+def _read_link(link, forward):
+    match = LINK.fullmatch(link)
+    if not match:
+        return None, None
+    i, kind, j = match.groups()
+    return kind, (int(i), int(j)) if forward else (int(j), int(i))
+
+
+def write_links(sure, possible) -> str:
+    """Links as `read_links` takes them, in the order of their words."""
+    kinds = {**dict.fromkeys(possible, "?"), **dict.fromkeys(sure, "-")}
+    return " ".join(f"{i}{kinds[i, j]}{j}" for i, j in sorted(kinds))
+
+
+def with_links(pair, text, where, forward=True):
+    """The pair with links as written. A fault raises ValueError: where it is, and what.
+
+    Not forward: the text has the target word first.
+    """
+    try:
+        sure, possible = read_links(text, forward)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    source_len, target_len = len(pair.source), len(pair.target)
+    if not all(i < source_len and j < target_len for i, j in sure | possible):
+        raise ValueError(
+            f"{where}: a link of {text!r} is outside the sentences "
+            f"of {source_len} and {target_len} tokens"
+        )
+    return pair._replace(alignment=sure, possible=possible)
+
+
+def gold_links(pairs):
+    """The sure and the possible links of pairs, two lists with a set for each pair.
+
+    As the error rate takes them: `alignment_error_rate(predicted, *gold_links(pairs))`.
+    """
+    check_aligned(pairs)
+    return [pair.alignment for pair in pairs], [pair.possible for pair in pairs]
+
+
+def check_aligned(pairs):
+    """ValueError, in words, unless there are pairs, each with its gold alignment."""
+    if not pairs or any(pair.alignment is None for pair in pairs):
+        raise ValueError(
+            "gold links are needed, by at least one pair and by all: the Village has "
+            "them, joined pairs have not; for real text see utils.gold.link_gold"
+        )
+
+
+# Gold sets on real text: links in files, beside checksums in place of the text
+
+
+def link_gold(pairs, name, partial=False) -> list:
+    """Those of the pairs that a gold set has links for, with these links.
+
+    pairs: a list, or a Corpus, in either direction; a pair that comes twice is taken
+    once. name: of GOLD_SETS, or the path of a file of this form. Raises ValueError for
+    an unknown name, a damaged file, and unless all the set's pairs are found; with
+    partial, one is enough.
+    """
+    path = _gold_file(name)
+    gold = read_gold(path)
+    places = {digest: f"{path}, line {n}" for n, digest in enumerate(gold, 2)}
+    if isinstance(pairs, Corpus):
+        pairs = [pair for split in pairs.splits.values() for pair in split]
+    found = {}
+    for pair in pairs:
+        for forward in (True, False):
+            sides = pair[:2] if forward else pair[1::-1]
+            digest = text_sha256(*sides)
+            if digest in gold and digest not in found:
+                where, links = places[digest], gold[digest]
+                found[digest] = with_links(pair, links, where, forward)
+    if len(found) < (1 if partial else len(gold)):
+        source = GOLD_SETS.get(str(name), "the text that it was made for")
+        advice = "; partial=True takes those that are there" * bool(found)
+        raise ValueError(
+            f"{len(found)} of the {len(gold)} pairs of {path.name} are among the "
+            f"{len(pairs)} given: load {source}{advice}"
+        )
+    return list(found.values())
+
+
+def _gold_file(name):
+    if str(name) not in GOLD_SETS:
+        if Path(name).is_file():
+            return Path(name)
+        known = ", ".join(GOLD_SETS)
+        raise ValueError(
+            f"there is no gold set {str(name)!r}: choose {known}, or give a file's path"
+        )
+    path = GOLD_FOLDER / f"{name}.tsv"
+    expected = read_sums(GOLD_FOLDER.parent / "SHA256SUMS").get(f"gold/{path.name}")
+    if expected is not None:
+        advice = "Restore the file, or run `python -m tools.gold`."
+        check_sha256(read_bytes(path), expected, path, advice)
+    return path
+
+
+def read_gold(path) -> dict[str, str]:
+    """{checksum of a pair's text: its links as written}, from a file of a gold set."""
+    header, *lines = decode_lines(read_bytes(path), path)
+    if header != GOLD_HEADER:
+        raise ValueError(
+            f"{path}, line 1: expected the columns sha256 links, with a tab between"
+        )
+    gold = {}
+    for number, line in enumerate(lines, 2):
+        digest, tab, links = line.partition("\t")
+        if not tab or not re.fullmatch("[0-9a-f]{64}", digest):
+            raise ValueError(
+                f"{path}, line {number}: expected a SHA-256 checksum, a tab and links"
+            )
+        if digest in gold:
+            raise ValueError(f"{path}, line {number}: a checksum that came before")
+        try:
+            read_links(links)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        gold[digest] = links
+    return gold
+
+
+def text_sha256(source, target) -> str:
+    """The SHA-256 of a pair's tokens: spaces between them, a tab between the sides."""
+    text = f"{' '.join(source)}\t{' '.join(target)}"
+    return hashlib.sha256(text.encode()).hexdigest()
