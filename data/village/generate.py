@@ -227,11 +227,14 @@ def pack(rows) -> bytes:
     return raw.getvalue()
 
 
-def sums(files: dict[str, bytes]) -> str:
-    return "".join(
-        f"{hashlib.sha256(data).hexdigest()}  village/{name}.tsv.gz\n"
+def sums(files: dict[str, bytes], path: Path) -> str:
+    """SHA256SUMS with the lines of these files first; lines of other files stay."""
+    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    mine = [
+        f"{hashlib.sha256(data).hexdigest()}  village/{name}.tsv.gz"
         for name, data in files.items()
-    )
+    ]
+    return "\n".join([*mine, *(x for x in old if "  village/" not in x)]) + "\n"
 
 
 # ------------------------------------------------------------------ datasheet
@@ -372,7 +375,7 @@ def main() -> None:
     splits = build()
     files = {name: pack(splits[name]) for name in SPLITS}
     check = {HERE / f"{name}.tsv.gz": blob for name, blob in files.items()}
-    check[data / "SHA256SUMS"] = sums(files).encode()
+    check[data / "SHA256SUMS"] = sums(files, data / "SHA256SUMS").encode()
     readme = data / "README.md"
     if readme.exists():
         filled = fill(readme.read_text(encoding="utf-8"), tables(splits))

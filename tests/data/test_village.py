@@ -489,7 +489,8 @@ def test_check_notices_a_change(tmp_path):
 
 def test_checksums():
     lines = (DATA / "SHA256SUMS").read_text().splitlines()
-    assert [x.split("  ")[1] for x in lines] == [f"village/{s}.tsv.gz" for s in SPLITS]
+    names = [x.split("  ")[1] for x in lines if "  village/" in x]
+    assert names == [f"village/{s}.tsv.gz" for s in SPLITS]
     for line in lines:
         digest, name = line.split("  ")
         assert hashlib.sha256((DATA / name).read_bytes()).hexdigest() == digest
