@@ -170,7 +170,7 @@ def aspect(c):
         done = counts(c.obj) or c.frame.done
         return words("了" if done else "过", f"{c.id}.v?")
     recent = c.tense == "recent" and not c.frame.has("gei")
-    if recent and c.obj is not None and c.frame.zh[-1] not in "到见来":  # 刚 找到
+    if recent and c.obj is not None and c.frame.zh[-1] not in "到见":  # 刚 找到
         return words("了", f"{c.id}.v?")
     if c.tense in ("past", "perfect") and not c.neg and not c.frame.has("state"):
         if c.frame.has("exp") and c.tense == "perfect" and not c.adverb:
@@ -322,8 +322,10 @@ def object_words(c, skip):
         return []
     drop = c.frame.has("class:wear") or c.frame.key.startswith("finish")
     n = own(c, c.obj, drop) if drop or not c.main else c.obj
+    if n.is_a("animal") and n.det == "the" and not n.pronoun:
+        n = replace(n, det="that")
     found = noun_phrase(n, neg=bool(c.neg), plain=c.tense != "past")
-    if n.det != c.obj.det:
+    if n.det == "bare" != c.obj.det:
         found[-1].marks += (f"{c.obj.owner.id}~",)
     return found
 
@@ -350,7 +352,6 @@ def predicate(c, skip) -> list[Word]:
         here = here[1:]  # 去 花园 里 散步
     going = [w for w in lead if w.text == "在"]
     if going and here and here[0].text == "在":
-        here[0].marks += going[0].marks
         lead.remove(going[0])
     if c.adverb and c.adverb.row.key == "only":
         lead, here = here + lead, []

@@ -48,6 +48,7 @@ class Draw:
         self.pairs, self.people, self.genders = set(), [], set()
         self.mode, self.locked = self.weighted(MODES), False
         self.timed = self.general = self.often = self.no_state = False
+        self.stopped_by = set()
 
     # Chance
 
@@ -180,7 +181,7 @@ class Draw:
             np.owner.gender = np.owner.name.gender
             return np
         there = [q for q in self.people if not q.pronoun and not q.plural and q.human]
-        there = [q for q in there if not q.is_a("kin")]
+        there = [q for q in there if not q.is_a("kin") and not q.is_a("child")]
         if there and self.p(0.35) and "3" not in self.used:
             np.owner = there[-1].mention()
             return np
@@ -221,7 +222,6 @@ class Draw:
         if np.det == "many":
             np.adjs = []
         self.rows.update(np.adjs)
-        self.pairs |= {(a.en, np.noun.en) for a in np.adjs}
 
     def thing(self, kinds, frame=None, owner=None, dets=None):
         rows = nouns_of(kinds)
@@ -249,7 +249,7 @@ class Draw:
             np.owner = self.owner_noun()
         elif np.det == "the" and noun.plural and "own" not in flags and self.p(0.25):
             np.plural = True
-        if np.owner and np.is_a("dress") and np.owner.person == 3 and np.owner.gender == "m":
+        if np.owner and "dress" in np.noun.kinds and np.owner.person == 3 and np.owner.gender == "m":
             raise Reject
         if (
             np.det == "poss"
@@ -340,18 +340,19 @@ class Draw:
             )
         few = many and self.mode not in ("habit", "prog") and "few" not in flags
         found = (
-            ("a", 4 * (not (habit and many))),
+            ("a", 4 * (not habit)),
             ("number", 3 * few),
-            ("some", 0.7 * many * (not habit)),
+            ("some", 0.7 * many * (not habit and not (frame and frame.fr_obj == "de"))),
             ("measure", measured),
         )
         loose = loose and "ditrans" not in flags
         found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many * (self.mode != "prog")))
+        uneaten = "class:eat" not in flags  # this pear is gone
         eats = self.mode == "habit" and {"food", "mass", "tale", "mail"} & set(kinds)
         return (
             found
             if "indef" in flags or eats
-            else (*found, ("the", 2), ("this", 1), ("poss", 0.6))
+            else (*found, ("the", 2), ("this", uneaten), ("poss", 0.6))
         )
 
     def measure(self, np, frame):
@@ -433,7 +434,7 @@ class Draw:
 
     def rel_subject(self, np):
         modes = ("state",) if self.mode == "habit" else None  # the man who knows us
-        dull = ["class:rest", "class:wear", "arrive", "inverse", "lend", "sell", "sell_food"]
+        dull = ["class:rest", "class:wear", "arrive", "inverse", "love", "lend", "sell", "sell_food"]
         frames = [
             f
             for f in self.frames(modes)
@@ -561,6 +562,8 @@ class Draw:
         if place is not None:
             frames = [f for f in frames if f.place]
         frames = [f for f in frames if can(f, mode) or f.has("state")]
+        if not self.depth:  # no swimming while it snows
+            frames = [f for f in frames if not {f.key, *f.flags.split()} & self.stopped_by]
         if self.no_state and not self.depth:  # as if it held only while it rains
             frames = [f for f in frames if not f.has("state")]
         fresh = [f for f in frames if f.key not in self.used]
@@ -585,6 +588,8 @@ class Draw:
         if frame.key == "visit" and clause.obj.person < 3:
             raise Reject  # 来, not 去
         bare = not (clause.time or clause.adverb or clause.modal or clause.neg)
+        if mode == "habit" and bare and clause.manner and not self.general:
+            raise Reject  # swims for two hours: how often?
         bare = bare and not clause.manner
         settled = self.general or self.depth or frame.has("state")
         if mode == "habit" and bare and not settled:
@@ -634,7 +639,7 @@ class Draw:
         if frame.has("gei") or clause.to.rel and clause.to.rel.clause.to:
             clause.to.rel = None  # 给 那 个 给 …
         clause.shift = frame.has("ditrans") and (
-            self.p(0.9) or clause.obj.rel is not None
+            (self.p(0.9) and clause.to.det != "a") or clause.obj.rel is not None
         )
         if clause.to.number and clause.obj.number:
             raise Reject  # three flowers to four girls
@@ -742,7 +747,7 @@ class Draw:
             self.negate(clause)
         elif mode in ("habit", "past") and not self.depth and self.p(0.14):
             self.modal(clause, mode)
-        elif self.p(0.4 if mode == "prog" else 0.16):
+        elif self.p(0.55 if mode == "prog" else 0.16):
             self.adverb(clause, kind)
         hours = (
             frame.has("dur") and mode in ("past", "future", "habit") and not clause.neg
@@ -764,14 +769,14 @@ class Draw:
             if "." in frame.zh:
                 rows = [m for m in rows if m.key != "a_long_time"]
             clause.manner = Adverb(self.one(rows))
-        elif self.p(0.09) and mode != "perfect" and not clause.neg:
+        elif self.p(0.13) and mode != "perfect" and not clause.neg:
             rows = [
                 m
                 for m in table("manners").values()
                 if m.where == "before"
                 and not (m.key == "at_once" and (mode == "habit" or clause.time))
                 and set(m.needs.split())
-                & {*frame.flags.split(), *(["plural"] * together(clause))}
+                & set(frame.flags.split())
             ]
             clause.manner = Adverb(self.one(rows)) if rows else None
         if (
@@ -791,6 +796,8 @@ class Draw:
         self.soften(clause.obj)
         once = self.mode == "past" or clause.frame.has("state")
         once = once or self.general and self.p(0.6)
+        if not once and not clause.obj and not clause.place:
+            raise Reject  # never sleeps
         clause.neg = "not" if once else "never"
         if clause.time and (clause.neg == "never" or self.mode == "habit"):
             clause.time = None
@@ -804,12 +811,10 @@ class Draw:
             and obj.det in ("some", "many", "bare", "a")
         ):
             obj.measure = obj.number = None
-            if obj.noun and (obj.noun.plural is None or obj.is_a("mass")):
-                obj.det, obj.plural = "bare", False
-            elif obj.det == "a" and not (obj.adjs and obj.noun.plural):
-                obj.plural = False
-            else:
-                obj.det, obj.plural = "bare", bool(obj.noun and obj.noun.plural)
+            obj.adjs = []  # one doesn't fail to plant beautiful trees
+            mass = obj.noun and (obj.noun.plural is None or obj.is_a("mass"))
+            obj.plural = obj.det != "a" and not mass and bool(obj.noun and obj.noun.plural)
+            obj.det = "a" if obj.det == "a" and not mass else "bare"
 
     def modal(self, clause, mode):
         rows = [
@@ -851,7 +856,7 @@ class Draw:
         rows = [
             r
             for r in rows
-            if r.key in ("also", "all", "only", "together", "still")
+            if r.key in ("also", "all", "only", "still")
             or not (clause.time or self.often)
         ]
         if rows and not (clause.frame.key == "be"):
@@ -873,7 +878,6 @@ class Draw:
         if held and not self.force_held:
             raise Reject
         if subj.noun:
-            self.pairs.add((row.en, subj.noun.en))
             subj.adjs = []  # the young man is not young
         self.rows.add(row)
         clause = Clause(self.row("frames", "be"), subj, comp=row)
@@ -970,9 +974,11 @@ class Draw:
         place = self.place(
             "out indoor"
             if subj.is_a("animal") or subj.is_a("machine")
+            else "indoor"
+            if subj.is_a("furniture")
             else "indoor onto"
         )
-        if subj.is_a("furniture") and place.prep.key in ("on", "home"):
+        if subj.is_a("furniture") and place.prep.key == "home":
             raise Reject
         return Clause(self.row("frames", "be"), subj, place=place)
 
@@ -1097,6 +1103,7 @@ class Draw:
                 f
                 for f in frames
                 if f.obj and not f.has("inverse") and not f.fr_obj and "_" not in f.zh
+                and not f.has("class:wear")
             ]
             frames = [
                 f
@@ -1194,6 +1201,8 @@ class Draw:
             raise Reject
         if clause.to and clause.to.det == "a":
             raise Reject
+        if any(n and n.human and n.number for n in (clause.obj, clause.to)):
+            raise Reject  # please help five girls
         if clause.obj.person < 3 or self.fr_object_pronoun(clause):
             raise Reject
         self.tags.add("imperative")
@@ -1229,10 +1238,6 @@ def feminine_wearer(subj):
     return subj.person < 3 or subj.gender != "f"
 
 
-def together(clause):
-    return clause.subj.plural and "prog" in clause.frame.flags and not clause.frame.obj
-
-
 @cache
 def said_in(modes) -> list:
     """The frames that can be said in one of the modes."""
@@ -1245,8 +1250,8 @@ def can(frame, mode) -> bool:
     """Can the frame be said in this mode?"""
     if frame.has("report"):
         return False
-    if frame.has("state"):
-        return mode in ("habit", "state")
+    if frame.has("state") or mode == "state":
+        return frame.has("state") and mode in ("habit", "state")
     if frame.has("progonly"):
         return mode == "prog"
     if frame.has("expneed"):

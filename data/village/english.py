@@ -170,7 +170,7 @@ def verb_group(c):
     """(finite word, the words after it): not yet with a subject between them."""
     past = c.tense in ("past", "imperfect")
     verb = c.frame.en.split()[0].rstrip("*")
-    v = (f"{c.id}.v?" if "!" in c.frame.en else f"{c.id}.v",)
+    v = (f"{c.id}.v?", f"{c.id}.be") if "!" in c.frame.en else (f"{c.id}.v",)
     chain, asked, rest = auxiliaries(c), None, []
     need_do = (c.neg == "not" or (c.asks and c.asks != "subj")) and not c.command
     if c.modal:
@@ -207,7 +207,7 @@ def particle(c):
     """(word, does it part from its verb?)"""
     rest = c.frame.en.replace("*", "").split()[1:]
     if rest and rest[-1].endswith("^"):  # play the violin: a noun of its own
-        the = words(" ".join(rest[:-1]), f"{c.id}.o?")
+        the = words(" ".join(rest[:-1]), f"{c.id}.the", f"{c.id}.o?")
         return the + words(rest[-1][:-1], f"{c.id}.o"), False
     if rest and rest[-1] in ("to", "from") and c.place and c.place.np is None:
         rest = rest[:-1]
@@ -305,8 +305,6 @@ def clause(c, skip="") -> list[Word]:
         words("not", f"{c.id}.neg") if c.neg == "not" and first.text != "cannot" else []
     )
     tail = objects(c, skip) + complement(c)
-    if c.manner and c.manner.row.key == "together":
-        tail, manner = tail + manner, []
     tail += ([] if skip in ("where", "place") else where(c)) + last + manner + time
     if c.purpose:
         tail += words("to", f"{c.purpose.id}.to2", f"{c.purpose.id}.v?") + infinitive(

@@ -390,7 +390,7 @@ class Said:
             if text == "assis!":
                 text = agree("assis assise assis assises", self.subj)
             if text.endswith("^"):  # jouer du violon: a noun of its own
-                found[-1].marks = (f"{mark}.o?",)
+                found[-1].marks = (f"{mark}.the", f"{mark}.o?")
                 found += words(text[:-1], f"{mark}.o")
             else:
                 found += words(text.rstrip("!"), f"{mark}.v" if main else f"{mark}.v?")
@@ -556,6 +556,9 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
         c, {"obj": "obj", "number": "obj", "place": "place"}.get(c.asks, skip), before
     )
     first, rest, at = s.verb()
+    if s.phrase:  # is afraid, a peur
+        for word in (first, *rest):
+            word.marks += (f"{c.id}.be",) if s.v in word.marks else ()
     if c.frame.fr == "rentrer^":  # go and home in one word
         for word in (first, *rest):
             word.marks += (f"{c.id}.o",) if s.v in word.marks else ()

@@ -54,6 +54,7 @@ LEAST = 20  # a form of a word that is rarer in the pool is left out, with its s
 SPARE = 1.25  # drafts for one sentence that is kept
 HELD_PER_PAIR = 9
 NEW_NAMES = 40
+SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
 ENOUGH = 22  # sentences of each phenomenon in test, at least
 EXAMPLES = (
     ("i/1 love/2 you/3 ./4", "je/1 t'/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
@@ -259,6 +260,7 @@ def enough(test, pool):
                 r
                 for r in test
                 if bucket(r) == bucket(row)
+                and not SPECIAL & set(r[6].split(","))
                 and all(here[t] > 2 * ENOUGH for t in r[6].split(","))
             )
             test[test.index(spare)], pool[pool.index(row)] = row, spare

@@ -5,7 +5,7 @@ from draw import Draw, again
 
 SINGLE = (
     ("event", 10), ("quality", 2), ("compare", 5.5), ("exist", 4.8), ("trade", 1), ("located", 1),
-    ("have", 1), ("passive", 3), ("question", 6), ("command", 2.6), ("motion_purpose", 5),
+    ("have", 1), ("passive", 3), ("question", 6), ("command", 2.6), ("motion_purpose", 7),
 )  # fmt: skip
 PLAIN = (
     ("event", 10),
@@ -13,7 +13,7 @@ PLAIN = (
     ("have", 0.5),
     ("passive", 1),
     ("exist", 2.4),
-    ("motion_purpose", 3.5),
+    ("motion_purpose", 5.5),
 )
 TWO = (
     ("sequence", 5), ("because", 8.6), ("so", 2), ("condition", 7), ("stopped", 2), ("report", 0.6),
@@ -154,6 +154,7 @@ class Scenes(Draw):
             if "sky" in self.used:
                 raise Reject  # one weather a sentence
             self.used.add("sky")
+            self.stopped_by = set(row.stops.split())
             node = self.weather(kinds=[row.key])
             node.cause = True
             return row, node
@@ -180,7 +181,8 @@ class Scenes(Draw):
 
     def animate(self):
         subj = self.person("person", subject=True)
-        if subj.noun is not None and subj.noun.key == "child" or subj.det == "all":
+        child = subj.noun is not None and subj.noun.key == "child"
+        if child or subj.det == "all" or subj.number:
             raise Reject
         return subj
 
@@ -190,7 +192,9 @@ class Scenes(Draw):
         wanted = (row.stops if stops else row.effects).split()
         frames = self.frames(wanted=wanted)
         self.timed = self.timed or stops
+        keep, self.stopped_by = self.stopped_by, set()
         main = self.event(frames, subj=subj)
+        self.stopped_by = keep
         main.neg, main.adverb, main.modal, main.manner = "", None, None, None
         main.to = None if main.frame.has("for") else main.to
         if stops:
@@ -248,6 +252,7 @@ class Scenes(Draw):
         if "sky" in self.used:
             raise Reject
         self.used.add("sky")
+        self.stopped_by = set(row.stops.split())
         first = self.weather(kinds=[row.key])
         self.mode, self.locked = mode, True
         effects = []
@@ -335,9 +340,9 @@ class Scenes(Draw):
         )
         mode = self.mode
         self.mode = "past" if mode == "past" else "habit"
-        first = self.event(
-            [f for f in self.frames(wanted=row.stops.split())], subj=subj
-        )
+        self.stopped_by, keep = set(), self.stopped_by
+        first = self.event(self.frames(wanted=row.stops.split()), subj=subj)
+        self.stopped_by = keep
         first.neg, first.adverb, first.manner = "", None, None
         if first.tense != "past":
             first.time = None
@@ -557,6 +562,8 @@ class Scenes(Draw):
                 seen.append(n)
             if n.noun is not None:
                 self.rows.add(n.noun)
+                if not n.pronoun:
+                    self.pairs |= {(a.en, n.noun.en) for a in n.adjs}
             if n.name is not None:
                 self.rows.add(n.name)
             if n.number is not None:
@@ -564,6 +571,10 @@ class Scenes(Draw):
         if any(n not in told for n in seen):
             raise Reject
         for c in clauses(node):
+            if hasattr(c.comp, "en") and c.subj.noun and not c.subj.pronoun:
+                self.pairs.add((c.comp.en, c.subj.noun.en))
+            if c.neg and c.subj.number:
+                raise Reject  # four farmers will not fish
             far = c.place and any(np and np.rel for np in (c.obj, c.to))
             far = far or c.place and c.to and c.frame.has("for") and c.to.person == 3
             if far and not c.passive:
