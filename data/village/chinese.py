@@ -620,7 +620,12 @@ def subordinate(node, start, middle, end):
     first, second = node.first, node.second
     last = node.swapped or node.how.key == "because"
     comma, time = middle[:1], []
-    if node.how.key == "because" and isinstance(second, Clause) and second.time and second.tense != "prog":
+    if (
+        node.how.key == "because"
+        and isinstance(second, Clause)
+        and second.time
+        and second.tense != "prog"
+    ):
         time = time_words(second)  # 安娜 昨天 因为 …
         second = replace(second, time=None)
     if comma and not last:

@@ -103,7 +103,9 @@ class Draw:
 
     def speaker(self, keys=("i", "i", "you", "we", "he", "she")):
         stray = {"he", "she"} if self.genders or self.depth else set()
-        stray |= {"i": {"we"}, "we": {"i"}}.get(next(iter(self.used & {"i", "we"}), ""), set())
+        stray |= {"i": {"we"}, "we": {"i"}}.get(
+            next(iter(self.used & {"i", "we"}), ""), set()
+        )
         key = self.one([k for k in keys if k not in self.used | stray])
         self.used |= {key, "he", "she", "they"} if key in ("he", "she") else {key}
         if key in ("he", "she"):
@@ -249,7 +251,12 @@ class Draw:
             np.owner = self.owner_noun()
         elif np.det == "the" and noun.plural and "own" not in flags and self.p(0.25):
             np.plural = True
-        if np.owner and "dress" in np.noun.kinds and np.owner.person == 3 and np.owner.gender == "m":
+        if (
+            np.owner
+            and "dress" in np.noun.kinds
+            and np.owner.person == 3
+            and np.owner.gender == "m"
+        ):
             raise Reject
         if (
             np.det == "poss"
@@ -332,7 +339,11 @@ class Draw:
             )
         loose = self.mode in ("habit", "future", "prog")
         if "mass" in kinds:
-            found = (("some", 2 * (not habit)), ("measure", 3 * measured), ("bare", 3 * loose))
+            found = (
+                ("some", 2 * (not habit)),
+                ("measure", 3 * measured),
+                ("bare", 3 * loose),
+            )
             return (
                 found
                 if "indef" in flags or self.mode == "habit"
@@ -346,7 +357,11 @@ class Draw:
             ("measure", measured),
         )
         loose = loose and "ditrans" not in flags
-        found = (*found, ("bare", 3 * many * loose), ("many", 0.7 * many * (self.mode != "prog")))
+        found = (
+            *found,
+            ("bare", 3 * many * loose),
+            ("many", 0.7 * many * (self.mode != "prog")),
+        )
         uneaten = "class:eat" not in flags  # this pear is gone
         eats = self.mode == "habit" and {"food", "mass", "tale", "mail"} & set(kinds)
         return (
@@ -425,7 +440,11 @@ class Draw:
     def relatives(self, np, subject):
         if np.human:  # after 给, 等, 比 one would hear: to, for, than dad
             whose = 3.5 if subject else 0
-            return ((self.rel_subject, 5), (self.rel_object, 3), (self.rel_whose, whose))
+            return (
+                (self.rel_subject, 5),
+                (self.rel_object, 3),
+                (self.rel_whose, whose),
+            )
         if np.is_a("place") or np.is_a("building"):
             return ((self.rel_where, 9), (self.rel_whose, 1))
         if np.is_a("animal"):
@@ -434,11 +453,22 @@ class Draw:
 
     def rel_subject(self, np):
         modes = ("state",) if self.mode == "habit" else None  # the man who knows us
-        dull = ["class:rest", "class:wear", "arrive", "inverse", "love", "lend", "sell", "sell_food"]
+        dull = [
+            "class:rest",
+            "class:wear",
+            "arrive",
+            "inverse",
+            "love",
+            "lend",
+            "sell",
+            "sell_food",
+        ]
         frames = [
             f
             for f in self.frames(modes)
-            if self.suits(f.subj, np) and f.key not in dull and not any(map(f.has, dull))
+            if self.suits(f.subj, np)
+            and f.key not in dull
+            and not any(map(f.has, dull))
         ]
         if self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets=(("a", 1),))
@@ -459,7 +489,9 @@ class Draw:
     def rel_object(self, np):
         frames = [
             f
-            for f in self.frames(("past", "state") if self.mode != "habit" else ("state",))
+            for f in self.frames(
+                ("past", "state") if self.mode != "habit" else ("state",)
+            )
             if self.suits(f.obj, np) and f.fr_obj != "à" and f.fr_obj != "de"
         ]
         self.mode = self.mode if self.mode == "habit" else "past"
@@ -472,7 +504,9 @@ class Draw:
         frames = [f for f in frames if f.key != "draw" and not any(map(f.has, bad))]
         clause = self.event(frames, obj=self.gap(np), subj_named=True)
         clause.gap = "obj"
-        bare = not np.human and self.p(0.5) and not (clause.subj.name and clause.subj.noun)
+        bare = (
+            not np.human and self.p(0.5) and not (clause.subj.name and clause.subj.noun)
+        )
         np.rel = Relative("obj", self.plain(clause), bare=bare)
 
     def rel_of(self, np):
@@ -563,7 +597,9 @@ class Draw:
             frames = [f for f in frames if f.place]
         frames = [f for f in frames if can(f, mode) or f.has("state")]
         if not self.depth:  # no swimming while it snows
-            frames = [f for f in frames if not {f.key, *f.flags.split()} & self.stopped_by]
+            frames = [
+                f for f in frames if not {f.key, *f.flags.split()} & self.stopped_by
+            ]
         if self.no_state and not self.depth:  # as if it held only while it rains
             frames = [f for f in frames if not f.has("state")]
         fresh = [f for f in frames if f.key not in self.used]
@@ -775,8 +811,7 @@ class Draw:
                 for m in table("manners").values()
                 if m.where == "before"
                 and not (m.key == "at_once" and (mode == "habit" or clause.time))
-                and set(m.needs.split())
-                & set(frame.flags.split())
+                and set(m.needs.split()) & set(frame.flags.split())
             ]
             clause.manner = Adverb(self.one(rows)) if rows else None
         if (
@@ -813,7 +848,9 @@ class Draw:
             obj.measure = obj.number = None
             obj.adjs = []  # one doesn't fail to plant beautiful trees
             mass = obj.noun and (obj.noun.plural is None or obj.is_a("mass"))
-            obj.plural = obj.det != "a" and not mass and bool(obj.noun and obj.noun.plural)
+            obj.plural = (
+                obj.det != "a" and not mass and bool(obj.noun and obj.noun.plural)
+            )
             obj.det = "a" if obj.det == "a" and not mass else "bare"
 
     def modal(self, clause, mode):
@@ -1102,7 +1139,10 @@ class Draw:
             frames = [
                 f
                 for f in frames
-                if f.obj and not f.has("inverse") and not f.fr_obj and "_" not in f.zh
+                if f.obj
+                and not f.has("inverse")
+                and not f.fr_obj
+                and "_" not in f.zh
                 and not f.has("class:wear")
             ]
             frames = [
@@ -1177,7 +1217,8 @@ class Draw:
         frames = [
             f
             for f in frames
-            if f.key not in ("lose", "forget", "break", "bite", "steal", "bring", "look_after")
+            if f.key
+            not in ("lose", "forget", "break", "bite", "steal", "bring", "look_after")
             and "person" in f.subj
         ]
         you = NP(person=2)

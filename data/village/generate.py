@@ -11,11 +11,11 @@ import gc
 import gzip
 import hashlib
 import io
-import os
 import random
+import re
 import sys
 from collections import Counter
-from itertools import islice, pairwise
+from itertools import combinations, cycle, islice, pairwise
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -25,15 +25,15 @@ import chinese  # noqa: E402
 import english  # noqa: E402
 import french  # noqa: E402
 import sheet  # noqa: E402
-from core import Reject, aligned, links, table  # noqa: E402
+from core import Reject, aligned, links  # noqa: E402
 from draw import HELD_OUT  # noqa: E402
 from near import Neighbours  # noqa: E402
 from phenomena import tags  # noqa: E402
 from scenes import Scenes  # noqa: E402
+from sheet import read, size, tags_of, with_tags  # noqa: E402
 
 SEED = 20150519
 HEADER = ("en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags")
-SPLITS = ("train", "valid", "test", "long")
 SIZES = {"train": 24_000, "valid": 1_000, "test": 1_000, "long": 540}
 # English tokens -> share of the sentences, (clauses, least and most richness) to try
 BUCKETS = (
@@ -66,23 +66,24 @@ EXAMPLES = (
 )
 
 
+# Sentences
+
+
 class Writer:
     """Draws sentences that are new in each of the three languages."""
 
-    def __init__(self, seed):
+    def __init__(self, seed=SEED):
         self.draw = Scenes(random.Random(seed))
         self.draw.start(0)
-        self.seen = (set(), set(), set())
+        self.seen = set()
 
     def row(self, sides, found):
         """The seven columns, or None if one of the sentences was written before."""
-        en, fr, zh = sides
         texts = [" ".join(word.text for word in side) for side in sides]
-        if any(text in seen for text, seen in zip(texts, self.seen, strict=True)):
+        if self.seen.intersection(texts):
             return None
-        for text, seen in zip(texts, self.seen, strict=True):
-            seen.add(text)
-        joined = links(en, fr), links(en, zh), links(fr, zh)
+        self.seen.update(texts)
+        joined = [links(one, other) for one, other in combinations(sides, 2)]
         return (*texts, *joined, ",".join(sorted(found)))
 
     def draft(self, clauses, rich):
@@ -96,35 +97,46 @@ class Writer:
             return None, None  # a word twice in a row reads badly
         return sides, node
 
+    def write(self, how, accept):
+        """The row of a new draft, or None.
+
+        accept takes the three sentences: tags to add, or None where they don't fit.
+        """
+        clauses, least, most = how
+        rich = least + (most - least) * self.draw.rng.random()
+        sides, node = self.draft(clauses, rich)
+        more = None if sides is None else accept(sides)
+        if more is None:
+            return None
+        return self.row(sides, tags(node, *sides) | self.draw.tags.union(more))
+
     def collect(self, quota, buckets, longest, shortest, extra=lambda draw: ()):
         """Rows that fill `quota` sentences a bucket, by English length."""
         rng, rows, left = self.draw.rng, [], list(quota)
+
+        def accept(sides):
+            k = bucket(len(sides[0]), buckets)
+            wanted = k is not None and left[k] and fit(sides, shortest, longest)
+            return extra(self.draw) if wanted else None
+
         while any(left):
             k = max(range(len(left)), key=lambda b: left[b] / max(1, quota[b]))
-            (low, high), _, hows = buckets[k]
-            clauses, least, most = hows[int(rng.random() * len(hows))]
-            sides, node = self.draft(clauses, least + (most - least) * rng.random())
-            if sides is None:
-                continue
-            lengths = [len(side) for side in sides]
-            fits = [
-                b for b, ((a, z), _, _) in enumerate(buckets) if a <= lengths[0] <= z
-            ]
-            if (
-                not fits
-                or not left[fits[0]]
-                or min(lengths) < shortest
-                or max(lengths) > longest
-            ):
-                continue
-            more = extra(self.draw)
-            if more is None:
-                continue
-            row = self.row(sides, tags(node, *sides) | self.draw.tags | set(more))
+            _, _, hows = buckets[k]
+            row = self.write(hows[int(rng.random() * len(hows))], accept)
             if row is not None:
-                left[fits[0]] -= 1
+                left[bucket(size(row), buckets)] -= 1
                 rows.append(row)
         return rows
+
+
+def fit(sides, shortest, longest):
+    return shortest <= min(map(len, sides)) and max(map(len, sides)) <= longest
+
+
+def bucket(length, buckets=BUCKETS):
+    """Which of the buckets is for sentences of this length; None if none is."""
+    ranges = [range(low, high + 1) for (low, high), _, _ in buckets]
+    return next((k for k, lengths in enumerate(ranges) if length in lengths), None)
 
 
 def shares(buckets, total):
@@ -133,153 +145,132 @@ def shares(buckets, total):
 
 def examples(writer):
     """The two sentences the course's sources explain attention with."""
-    return [
-        writer.row([aligned(text, 0) for text in three], {"source-example"})
-        for three in EXAMPLES
-    ]
+    found = [[aligned(text, 0) for text in three] for three in EXAMPLES]
+    return [writer.row(sides, {"source-example"}) for sides in found]
 
 
 def held_out(writer):
     """HELD_PER_PAIR sentences with each pair that training never sees."""
     draw, rows = writer.draw, []
-    left, tries = dict.fromkeys(sorted(HELD_OUT), HELD_PER_PAIR), 0
+    hows = cycle(how for _, _, (how, *_) in BUCKETS[1:] + BUCKETS[:1])
+    left = dict.fromkeys(HELD_OUT, HELD_PER_PAIR)
+
+    def accept(sides):
+        hits = draw.pairs & HELD_OUT
+        wanted = hits and all(left[pair] for pair in hits) and fit(sides, 3, 30)
+        return {"held-out-pair"} if wanted else None
+
     draw.force_held = True
     while any(left.values()):
-        tries += 1
-        _, _, ((clauses, least, most), *_) = BUCKETS[tries % len(BUCKETS)]
-        sides, node = writer.draft(clauses, least + (most - least) * draw.rng.random())
-        hits = draw.pairs & HELD_OUT
-        if sides is None or not hits or not all(left[pair] for pair in hits):
-            continue
-        if not 3 <= min(map(len, sides)) <= max(map(len, sides)) <= 30:
-            continue
-        row = writer.row(sides, tags(node, *sides) | draw.tags | {"held-out-pair"})
+        row = writer.write(next(hows), accept)
         if row is not None:
-            left.update({pair: left[pair] - 1 for pair in hits})
+            left.update({pair: left[pair] - 1 for pair in draw.pairs & HELD_OUT})
             rows.append(row)
     draw.force_held = False
     return rows
 
 
-def new_names(writer):
-    writer.draw.split = "test"
-    named = {row.key for row in table("names").values() if row.split}
+def with_new_names(writer):
+    named = sheet.new_names()
 
     def wanted(draw):
         return {"new-name"} if any(row.key in named for row in draw.rows) else None
 
+    writer.draw.split = "test"
     rows = writer.collect(shares(BUCKETS, NEW_NAMES), BUCKETS, 30, 3, wanted)
     writer.draw.split = ""
     return rows
 
 
-def without_rare(rows):
-    """The rows whose forms are all frequent enough to be learnt."""
-    while True:
-        counts = [Counter(w for row in rows for w in row[k].split()) for k in range(3)]
-        kept = [
-            row
-            for row in rows
-            if all(counts[k][w] >= LEAST for k in range(3) for w in row[k].split())
-        ]
-        if len(kept) == len(rows):
-            return kept
-        rows = kept
+# Splits
 
 
-def known(rows, train):
-    """The rows without a word that train lacks (in any language)."""
-    words = [{w for row in train for w in row[k].split()} for k in range(3)]
-    return [r for r in rows if all(set(r[k].split()) <= words[k] for k in range(3))]
-
-
-def build(seed=SEED) -> dict[str, list[tuple[str, ...]]]:
+def build(writer) -> dict[str, list[tuple[str, ...]]]:
     """All splits: name -> rows of seven strings."""
     gc.disable()
-    writer = Writer(seed)
     special = examples(writer)
-    total = sum(SIZES[name] for name in ("train", "valid", "test"))
-    pool = writer.collect(shares(BUCKETS, int(total * SPARE)), BUCKETS, 30, 3)
+    total = SPARE * sum(SIZES[name] for name in ("train", "valid", "test"))
+    pool = writer.collect(shares(BUCKETS, int(total)), BUCKETS, 30, 3)
     pool = without_rare(pool)
     special += known(held_out(writer), pool)
-    names = {
-        w for row in table("names").values() if row.split for w in (row.key, row.zh)
-    }
-    fresh = new_names(writer)
-    special += [
-        r for r, bare in ((r, strip(r, names)) for r in fresh) if known([bare], pool)
-    ]
+    special += known(with_new_names(writer), pool, sheet.new_names())
     test, pool = deal(pool, SIZES["test"] - len(special))
     valid, pool = deal(pool, SIZES["valid"])
     test += special
     shuffle(pool, writer.draw.rng)
-    test, pool = enough(test, pool)
-    near = Neighbours([row[0].split() for row in test if len(row[0].split()) > 5])
-    train = [row for row in pool if not near.within(row[0].split(), 1)][
-        : SIZES["train"]
-    ]
+    enough(test, pool)
+    train = apart(pool, test)[: SIZES["train"]]
     if len(train) < SIZES["train"]:
         raise ValueError(f"only {len(train)} sentences for train: raise SPARE")
     test = sheet.mark_far(test, train)
     for part in (train, valid, test):
         shuffle(part, writer.draw.rng)
     long = writer.collect(shares(LONG, SIZES["long"] * 1.2), LONG, 60, 31)
-    long = known(long, train)[: SIZES["long"]]
-    long.sort(key=lambda r: r[0].count(" "))
+    long = sorted(known(long, train)[: SIZES["long"]], key=size)
     splits = {"train": train, "valid": valid, "test": test}
-    for name, rows in splits.items():  # only "long" is about distance
-        splits[name] = [
-            (
-                *r[:6],
-                r[6]
-                .replace("long-distance,", "")
-                .replace(",long-distance", "")
-                .replace("long-distance", ""),
-            )
-            for r in rows
-        ]
-    return {**splits, "long": long}
+    return {name: near_tags(rows) for name, rows in splits.items()} | {"long": long}
 
 
-def bucket(row):
-    n = row[0].count(" ") + 1
-    return next(k for k, ((low, high), _, _) in enumerate(BUCKETS) if low <= n <= high)
+def near_tags(rows):
+    """Only the split "long" is about distance."""
+    return [with_tags(row, tags_of(row) - {"long-distance"}) for row in rows]
 
 
-def enough(test, pool):
-    """Test with ENOUGH sentences of each phenomenon: taken from the pool, for others."""
-
-    def counted(rows):
-        return Counter(tag for row in rows for tag in row[6].split(",") if tag)
-
-    for tag in sorted(counted(pool)):
-        here = counted(test)
-        wanted = (row for row in pool if tag in row[6].split(","))
-        for row in list(islice(wanted, max(0, ENOUGH - here[tag]))):
-            spare = next(
-                r
-                for r in test
-                if bucket(r) == bucket(row)
-                and not SPECIAL & set(r[6].split(","))
-                and all(here[t] > 2 * ENOUGH for t in r[6].split(","))
-            )
-            test[test.index(spare)], pool[pool.index(row)] = row, spare
-    return test, pool
+def without_rare(rows):
+    """The rows whose forms are all frequent enough to be learnt."""
+    while True:
+        counts = [Counter(sheet.words(rows, k)) for k in range(3)]
+        often = [{word for word in count if count[word] >= LEAST} for count in counts]
+        kept = said_with(rows, often)
+        if len(kept) == len(rows):
+            return kept
+        rows = kept  # another form may have become rare
 
 
-def strip(row, names):
-    """The row without the new names."""
-    return [" ".join(w for w in text.split() if w not in names) for text in row[:3]]
+def known(rows, train, names=frozenset()):
+    """The rows without a word that train lacks (in any language), but for the names."""
+    return said_with(rows, [names.union(sheet.words(train, k)) for k in range(3)])
+
+
+def said_with(rows, words):
+    """The rows that need no words but these, a set a language."""
+    return [r for r in rows if all(words[k].issuperset(r[k].split()) for k in range(3))]
 
 
 def deal(rows, number):
     """`number` rows spread evenly over the lengths, and the others."""
-    rows = sorted(rows, key=lambda r: r[0].count(" "))
+    rows = sorted(rows, key=size)
     taken = {int((k + 0.5) * len(rows) / number) for k in range(number)}
     return (
-        [r for k, r in enumerate(rows) if k in taken],
-        [r for k, r in enumerate(rows) if k not in taken],
+        [row for k, row in enumerate(rows) if k in taken],
+        [row for k, row in enumerate(rows) if k not in taken],
     )
+
+
+def enough(test, pool):
+    """Take sentences of the phenomena rarer than ENOUGH in test from the pool.
+
+    Each changes places with one as long, whose own phenomena are frequent.
+    """
+
+    def counted(rows):
+        return Counter(tag for row in rows for tag in tags_of(row))
+
+    for tag in sorted(counted(pool)):
+        here = counted(test)
+        often = {t for t in here if here[t] > 2 * ENOUGH} - SPECIAL
+        wanted = (row for row in pool if tag in tags_of(row))
+        for row in list(islice(wanted, max(0, ENOUGH - here[tag]))):
+            same = (r for r in test if bucket(size(r)) == bucket(size(row)))
+            spare = next(r for r in same if often.issuperset(r[6].split(",")))
+            test[test.index(spare)], pool[pool.index(row)] = row, spare
+
+
+def apart(rows, test):
+    """The rows not within a word of a test sentence that has more than five."""
+    texts = [row[0].split() for row in test]
+    near = Neighbours([text for text in texts if len(text) > 5], most=1)
+    return [row for row in rows if not near.within(row[0].split(), 1)]
 
 
 def shuffle(items, rng):
@@ -305,37 +296,60 @@ def sums(files, path):
     """SHA256SUMS with the lines of these files; the others stay."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     lines = [line for line in lines if " village/" not in line]
-    mine = [
-        f"{hashlib.sha256(data).hexdigest()}  village/{name}.tsv.gz"
-        for name, data in files.items()
-    ]
+    hashes = {path.name: hashlib.sha256(data) for path, data in files.items()}
+    mine = [f"{found.hexdigest()}  village/{name}" for name, found in hashes.items()]
     return "\n".join([*mine, *lines]) + "\n"
 
 
-def read(path):
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as f:
-        next(f)
-        return [tuple(line.rstrip("\n").split("\t")) for line in f]
+def regenerate() -> dict[Path, bytes]:
+    """What the files should hold."""
+    splits = build(Writer())
+    found = {HERE / f"{name}.tsv.gz": pack(rows) for name, rows in splits.items()}
+    checksums, datasheet = HERE.parent / "SHA256SUMS", HERE.parent / "README.md"
+    text = sheet.fill(datasheet.read_text(encoding="utf-8"), sheet.tables(splits))
+    found |= {checksums: sums(found, checksums).encode(), datasheet: text.encode()}
+    return found
+
+
+def check(files):
+    same = {p.name: p.exists() and p.read_bytes() == data for p, data in files.items()}
+    bad = [name for name, kept in same.items() if not kept]
+    if bad:
+        sys.exit("differs from what the generator writes: " + ", ".join(bad))
+    print("the files are what the generator writes")
+
+
+def write(files, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, data in files.items():
+        path = path if folder == HERE else folder / path.name
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(data)
+        part.replace(path)
+
+
+# Looking at sentences
+
+
+def written():
+    """All rows of the files."""
+    return [row for name in SIZES for row in read(HERE / f"{name}.tsv.gz")]
 
 
 def show(row) -> str:
     """A row with its links spelled out."""
-    sides = [row[k].split() for k in range(3)]
     lines = list(row[:3])
-    for name, a, b, text in (("en-fr", 0, 1, row[3]), ("en-zh", 0, 2, row[4])):
-        spelled = []
-        for link in text.split():
-            mark = "-" if "-" in link else "?"
-            i, j = map(int, link.split(mark))
-            spelled.append(f"{sides[a][i]}{mark}{sides[b][j]}")
+    for target, name in ((1, "en-fr"), (2, "en-zh")):
+        one, two, spelled = row[0].split(), row[target].split(), []
+        for i, mark, j in re.findall(r"(\d+)([-?])(\d+)", row[target + 2]):
+            spelled.append(one[int(i)] + mark + two[int(j)])
         lines.append(f"  {name}  " + "  ".join(spelled))
     return "\n".join([*lines, "  tags   " + row[6]])
 
 
 def sample(number, seed):
-    rng = random.Random(seed)
-    rows = [row for name in SPLITS for row in read(HERE / f"{name}.tsv.gz")]
-    long = [r for r in rows if r[0].count(" ") >= 30]
+    rng, rows = random.Random(seed), written()
+    long = [row for row in rows if size(row) > 30]
     for k in range(number):
         pool = long if k % 6 == 5 else rows
         print(show(pool[int(rng.random() * len(pool))]), end="\n\n")
@@ -343,7 +357,9 @@ def sample(number, seed):
 
 def explain(text):
     """Draw the corpus again until the sentence comes, and say which rows it used."""
-    writer = Writer(SEED)
+    if not any(text in row[:3] for row in written()):
+        sys.exit(f"no sentence of the corpus reads {text!r} (words apart by spaces)")
+    writer = Writer()
     keep = writer.row
 
     def watch(sides, found):
@@ -352,55 +368,30 @@ def explain(text):
             print(show(row))
             for used in sorted(writer.draw.rows, key=lambda r: r.line):
                 print(f"  {used.line:20} {used.key}")
-            raise SystemExit
+            sys.exit()
         return row
 
     writer.row = watch
-    examples(writer)
-    total = sum(SIZES[name] for name in ("train", "valid", "test"))
-    writer.collect(shares(BUCKETS, int(total * SPARE)), BUCKETS, 30, 3)
-    sys.exit(
-        f"no sentence of train, valid or test reads {text!r} (words apart by spaces)"
-    )
+    build(writer)
+    sys.exit(f"{text!r} is in the files, but not written any more: regenerate them")
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--check", action="store_true", help="regenerate and compare")
     p.add_argument("--sample", type=int, metavar="N", help="print N sentences")
-    p.add_argument(
-        "--explain", metavar="SENTENCE", help="say by which rows it came about"
-    )
+    p.add_argument("--explain", metavar="SENTENCE", help="by which rows it came about")
     p.add_argument("--seed", type=int, default=0, help="which sample")
     p.add_argument("--out", type=Path, default=HERE, help="where the .tsv.gz files go")
     args = p.parse_args()
     if args.sample:
-        return sample(args.sample, args.seed)
-    if args.explain:
-        return explain(args.explain)
-    splits = build()
-    files = {name: pack(splits[name]) for name in SPLITS}
-    wanted = {HERE / f"{name}.tsv.gz": data for name, data in files.items()}
-    data = HERE.parent
-    wanted[data / "SHA256SUMS"] = sums(files, data / "SHA256SUMS").encode()
-    readme = (data / "README.md").read_text(encoding="utf-8")
-    wanted[data / "README.md"] = sheet.fill(readme, sheet.tables(splits)).encode()
-    if args.check:
-        bad = [
-            p.name
-            for p, blob in wanted.items()
-            if not p.exists() or p.read_bytes() != blob
-        ]
-        if bad:
-            sys.exit("differs from what the generator writes: " + ", ".join(bad))
-        return print("the files are what the generator writes")
-    for path, blob in wanted.items():
-        if args.out != HERE:
-            args.out.mkdir(parents=True, exist_ok=True)
-            path = args.out / path.name
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(blob)
-        os.replace(part, path)
+        sample(args.sample, args.seed)
+    elif args.explain:
+        explain(args.explain)
+    elif args.check:
+        check(regenerate())
+    else:
+        write(regenerate(), args.out)
 
 
 if __name__ == "__main__":

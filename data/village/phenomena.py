@@ -2,108 +2,83 @@
 
 import english
 import french
-from core import Clause, Joined, Weather
-from scenes import inside
+from core import NP, Clause, Joined, Place, Relative, Weather
 
-CHINESE = {
-    "zh-ba": "把",
-    "zh-bei": "被",
-    "zh-le": "了",
-    "zh-guo": "过",
-    "zh-zhe": "着",
-    "zh-ma": "吗",
-    "zh-jiu": "就",
-    "zh-ye": "也",
-    "zh-dou": "都",
-    "zh-hai": "还",
-    "zh-bi": "比",
-}
-FRENCH = {"fr-dont": "dont", "fr-where": "où", "fr-y": "y", "fr-en": "en"}
-TENSES = {
-    "prog": "progressive",
-    "imperfect": "progressive",
-    "perfect": "perfect",
-    "recent": "recent",
-    "future": "future",
-}
+NODES = (Clause, Joined, NP, Place, Relative, Weather)
+FAR = 10  # words between what belongs together: a long distance
+PINYIN = "ba bei le guo zhe ma jiu ye dou hai bi".split()
+PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
 
 
-def parts(node):
-    """All clauses, noun phrases and weathers of a sentence."""
-    if isinstance(node, Joined):
-        yield from parts(node.first)
-        yield from parts(node.second)
-        yield node
-        return
+def tags(node, _english, fr, zh) -> set[str]:
+    said = of_words(fr, {word.text for word in zh})
+    return said.union(*map(of_node, nodes(node)))
+
+
+def nodes(node):
+    """A node and all those below it; not what a pronoun stands for."""
     yield node
-    if isinstance(node, Weather):
-        return
-    for np in (node.subj, node.obj, node.to, node.than, node.place and node.place.np):
-        if np is not None:
-            for n in inside(np):
-                yield n
-                if n.rel is not None:
-                    yield from parts(n.rel.clause)
-    for more in (node.comp, node.purpose):
-        if isinstance(more, (Clause, Joined, Weather)):
-            yield from parts(more)
+    for role, part in vars(node).items():
+        if isinstance(part, NODES) and role != "of":
+            yield from nodes(part)
 
 
-def tags(node, _en, fr, zh) -> set[str]:
-    found = set()
-    for part in parts(node):
-        if isinstance(part, Joined):
-            if part.how.key == "if" and part.swapped:
-                found.add("fr-si-first")
-            if part.how.key in ("because", "if") and long_apart(part):
-                found.add("long-distance")
-        elif isinstance(part, Weather):
-            found.add("weather")
-        elif isinstance(part, Clause):
-            found |= of_clause(part)
-        else:
-            found |= of_phrase(part)
-            if part.rel and len(english.relative(part)) >= 10:
-                found.add("long-distance")
-    fr_words, zh_words = ([word.text for word in side] for side in (fr, zh))
-    found |= {tag for tag, word in CHINESE.items() if word in zh_words}
-    found |= {tag for tag, word in FRENCH.items() if word in fr_words}
-    if "fr-y" in found and not any(
-        w.text == "y" and w.marks[0].endswith(".1") for w in fr
-    ):
-        found.discard("fr-y")  # il y a
-    if "fr-where" in found and "où" in fr_words[:1]:
-        found.discard("fr-where")
-    if "fr-en" in found and not any(
-        w.text == "en" and w.marks[0].isdigit() for w in fr
-    ):
-        found.discard("fr-en")
-    if any(w in ("du", "au", "aux") for w in fr_words):
-        found.add("contraction")
-    if any(w.endswith("'") for w in fr_words):
-        found.add("elision")
-    if "est-ce" in fr_words:
-        found.add("est-ce-que")
-    return found
+def chosen(given):
+    return {tag for tag, here in given.items() if here}
 
 
-def long_apart(joined) -> bool:
-    """Do ten words or more lie between the conjunction and the verb it belongs to?"""
-    first, second = (
-        len(english.render(joined.first)),
-        len(english.render(joined.second)),
-    )
-    return (
-        second if "last" in joined.how.kinds or joined.swapped else max(first, second)
-    ) >= 10
+def of_words(fr, chinese) -> set[str]:
+    french = [word.text for word in fr]
+    given = {f"zh-{name}": word in chinese for name, word in PARTICLES.items()}
+    given |= {
+        "fr-dont": "dont" in french,
+        "fr-where": "où" in french and french[0] != "où",
+        # the place y, not il y a; the pronoun en, not the preposition
+        "fr-y": any(w.text == "y" and w.marks[0].endswith(".1") for w in fr),
+        "fr-en": any(w.text == "en" and w.marks[0].isdigit() for w in fr),
+        "contraction": {"du", "au", "aux"} & set(french),
+        "elision": any(text.endswith("'") for text in french),
+        "est-ce-que": "est-ce" in french,
+    }
+    return chosen(given)
+
+
+def of_node(node) -> set[str]:
+    if isinstance(node, Clause):
+        return of_clause(node)
+    if isinstance(node, NP):
+        return of_phrase(node)
+    if isinstance(node, Joined):
+        return of_joined(node)
+    return {"weather"} if isinstance(node, Weather) else set()
+
+
+def of_joined(joined) -> set[str]:
+    key, second = joined.how.key, len(english.render(joined.second))
+    last = joined.swapped or "last" in joined.how.kinds
+    between = second if last else max(second, len(english.render(joined.first)))
+    given = {
+        "fr-si-first": key == "if" and joined.swapped,
+        "long-distance": key in ("because", "if") and between >= FAR,
+    }
+    return chosen(given)
 
 
 def of_clause(c) -> set[str]:
-    f = c.frame
+    f, kind = c.frame, c.frame.key
+    tense, copula = "" if f.has("state") else c.tense, kind in ("be", "exist")
+    reported = isinstance(c.comp, (Clause, Joined))
+    goal = f.has("goal") or f.has("goal2")
+    result = " " in f.done and (c.passive or f.has("ba"))
+    late = c.time and not c.front
+    light = [n for n in (c.obj, c.to) if n and (n.pronoun or n.person < 3)]
     given = {
-        "copula": f.key == "be",
-        "existence": f.key == "exist",
-        TENSES.get(c.tense, "past"): c.tense in TENSES and not f.has("state"),
+        "copula": kind == "be",
+        "existence": kind == "exist",
+        "progressive": tense in ("prog", "imperfect"),
+        "perfect": tense == "perfect",
+        "recent": tense == "recent",
+        "future": tense == "future",
         "fr-past": c.tense in ("past", "perfect"),
         "negation": c.neg,
         "ne-pas": c.neg == "not",
@@ -115,40 +90,33 @@ def of_clause(c) -> set[str]:
         "wh-question": c.asks not in ("", "yes"),
         "fr-inversion": c.asks in ("place", "obj", "time", "number", "why"),
         "swapped-roles": f.has("inverse"),
-        "fr-place-first": f.key == "exist" and not c.asks,
-        "fr-time-first": c.time
-        and not c.front
-        and c.main
-        and french.Said(c, "", None).time_first(),
+        "fr-place-first": kind == "exist" and not c.asks,
+        "fr-time-first": late and c.main and french.Said(c, "", None).time_first(),
         "particle": f.en.endswith("*"),
-        "clitic": any(
-            n is not None and (n.pronoun or n.person < 3) for n in (c.obj, c.to)
-        ),
-        "long-distance": isinstance(c.comp, (Clause, Joined))
-        and len(english.render(c.comp)) >= 10,
-        "zh-place-before-verb": c.place
-        and not (f.has("goal") or f.has("goal2") or f.key in ("be", "exist")),
-        "zh-time-before-verb": c.time and not c.front,
-        "zh-resultative": " " in f.done
-        and (c.passive or f.has("ba"))
-        and c.tense == "past",
+        "clitic": light,
+        "long-distance": reported and len(english.render(c.comp)) >= FAR,
+        "zh-place-before-verb": c.place and not goal and not copula,
+        "zh-time-before-verb": late,
+        "zh-resultative": result and c.tense == "past",
     }
-    return {tag for tag, here in given.items() if here}
+    return chosen(given)
 
 
 def of_phrase(n) -> set[str]:
-    given = {
-        "adj-before": any(a.before == "yes" for a in n.adjs),
-        "adj-swap": any(a.before == "no" for a in n.adjs),
-        "number": n.number,
-        "possession": n.det == "own",
-        "possessive": n.det == "poss",
-        "quantity": n.measure,
-        "compound": n.noun and n.is_a("compound") and not n.pronoun,
-        "apposition": n.name and n.noun and n.det == "none",
-        "new-name": n.name and n.name.split == "test",
-        "zh-classifier": n.det in ("a", "this") and not n.plural or n.number,
-        "zh-relative": n.rel,
-        f"relative-{n.rel.kind if n.rel else ''}": n.rel,
-    }
-    return {tag for tag, here in given.items() if here}
+    return chosen(
+        {
+            "adj-before": any(a.before == "yes" for a in n.adjs),
+            "adj-swap": any(a.before == "no" for a in n.adjs),
+            "number": n.number,
+            "possession": n.det == "own",
+            "possessive": n.det == "poss",
+            "quantity": n.measure,
+            "compound": n.is_a("compound") and not n.pronoun,
+            "apposition": n.name and n.noun and n.det == "none",
+            "new-name": n.name and n.name.split == "test",
+            "zh-classifier": n.det in ("a", "this") and not n.plural or n.number,
+            "zh-relative": n.rel,
+            f"relative-{n.rel and n.rel.kind}": n.rel,
+            "long-distance": n.rel and len(english.relative(n)) >= FAR,
+        }
+    )

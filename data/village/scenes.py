@@ -110,7 +110,9 @@ class Scenes(Draw):
         first.time, second.time = first.time or second.time, None
         if first.frame.key == "go_home":
             second.place = None
-        if first.time and not set(first.time.row.kinds.split()) & set(first.frame.when.split()):
+        if first.time and not set(first.time.row.kinds.split()) & set(
+            first.frame.when.split()
+        ):
             raise Reject
         if row.object == "same" and second.to and second.to.person < 3 and obj.pronoun:
             second.to = None if not second.frame.to.startswith("+") else second.to
@@ -118,7 +120,11 @@ class Scenes(Draw):
         then = first.tense != "present" and self.p(0.6)
         both = first.tense == "present" and row.object == "other"
         both = both and second.obj is not None and second.place is None
-        if first.time and first.time.row.zh.startswith("每") and first.subj.det == "all":
+        if (
+            first.time
+            and first.time.row.zh.startswith("每")
+            and first.subj.det == "all"
+        ):
             raise Reject  # 都 can't stand for both
         return self.join(
             "vp_then" if then else "vp_both" if both else "vp_and", first, second
@@ -579,7 +585,9 @@ class Scenes(Draw):
             far = far or c.place and c.to and c.frame.has("for") and c.to.person == 3
             if far and not c.passive:
                 raise Reject  # the girl paul met in the forest at the bakery
-            if (hangs(c) or c.passive and c.subj.rel) and (c.time and not c.front or c.obj and c.obj.rel and c.manner):
+            if (hangs(c) or c.passive and c.subj.rel) and (
+                c.time and not c.front or c.obj and c.obj.rel and c.manner
+            ):
                 raise Reject  # who has a rabbit this evening
             rel = c.subj.rel
             if rel and rel.kind == "obj" and " " in rel.clause.frame.en and not c.asks:
