@@ -214,7 +214,7 @@ def before_verb(c):
     if c.adverb:
         found += aligned(c.adverb.row.zh, c.adverb.id)
     daily = c.time and c.time.row.zh.startswith("每") and not c.neg and not c.adverb
-    if daily and c.subj.det != "all" and c.asks != "why":
+    if daily and c.subj.det != "all":
         found += words("都", f"{c.time.id}.1?")
     if c.tense == "recent":
         found += words("刚", f"{c.id}.just")
@@ -324,7 +324,8 @@ def object_words(c, skip):
     n = own(c, c.obj, drop) if drop or not c.main else c.obj
     if n.is_a("animal") and n.det == "the" and not n.pronoun:
         n = replace(n, det="that")
-    found = noun_phrase(n, neg=bool(c.neg), plain=c.tense != "past")
+    plain = c.tense != "past" and not c.frame.has("gei")
+    found = noun_phrase(n, neg=bool(c.neg), plain=plain)
     if n.det == "bare" != c.obj.det:
         found[-1].marks += (f"{c.obj.owner.id}~",)
     return found
@@ -549,9 +550,9 @@ def belongs(c):
 
 def time_words(c):
     found = aligned(c.time.row.zh, c.time.id) if c.time else []
-    if c.asks in QUESTION:
-        found += words(QUESTION[c.asks], f"{c.id}.wh")
-    return found
+    asked = words(QUESTION[c.asks], f"{c.id}.wh") if c.asks in QUESTION else []
+    daily = c.time and c.time.row.zh.startswith("每")
+    return asked + found if daily else found + asked  # 为什么 每天 都
 
 
 def subject(c, skip):

@@ -27,7 +27,7 @@ HELD_OUT = {
 MODES = (
     ("past", 8),
     ("habit", 5),
-    ("prog", 2),
+    ("prog", 2.4),
     ("future", 5),
     ("recent", 4),
     ("perfect", 9),
@@ -312,7 +312,7 @@ class Draw:
                 "music",
             }
             some = frame.key == "like"  # one prefers tea, not the tea
-            known = (("the", 2 * some), ("poss", some), ("this", some))
+            known = (("the", 2 * some), ("this", some))
             return (("bare", 3 if generic else 0), *known)
         if "sky" in kinds or "sound" in kinds or "surface" in kinds:
             return (("bare" if "sound" in kinds else "the", 1),)
@@ -605,7 +605,8 @@ class Draw:
         fresh = [f for f in frames if f.key not in self.used]
         frame = self.weighted([(f, float(f.weight)) for f in fresh])
         self.rows.add(frame)
-        self.used |= {frame.key, frame.flags.split("class:")[-1]}
+        label = frame.flags.split("class:")[-1]
+        self.used |= {frame.key, label} & set(table("frames"))
         if subj is None:
             kinds = " ".join(k for k in frame.subj.split())
             subj = self.somebody(kinds, subject=not subj_named or self.p(0.4))
@@ -783,7 +784,7 @@ class Draw:
             self.negate(clause)
         elif mode in ("habit", "past") and not self.depth and self.p(0.14):
             self.modal(clause, mode)
-        elif self.p(0.55 if mode == "prog" else 0.16):
+        elif self.p(1 if mode == "prog" else 0.16):
             self.adverb(clause, kind)
         hours = (
             frame.has("dur") and mode in ("past", "future", "habit") and not clause.neg
@@ -1115,7 +1116,7 @@ class Draw:
         clause.asks, clause.adverb = kind, None
         if clause.subj.number or clause.frame.key == "own" and kind != "yes":
             raise Reject
-        if clause.subj.person == 1 and not clause.subj.plural and kind != "yes":
+        if clause.subj.person == 1 and not clause.subj.plural:
             raise Reject
         if clause.subj.det == "all" or (
             clause.modal and clause.modal.key in ("must", "have_to")

@@ -11,8 +11,14 @@ PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
 
 
 def tags(node, _english, fr, zh) -> set[str]:
-    said = of_words(fr, {word.text for word in zh})
+    # 还, to give back, is another word
+    chinese = {word.text for word in zh if not (word.text == "还" and is_verb(word))}
+    said = of_words(fr, chinese)
     return said.union(*map(of_node, nodes(node)))
+
+
+def is_verb(word):
+    return word.marks[0].endswith(".v")
 
 
 def nodes(node):

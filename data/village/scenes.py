@@ -16,7 +16,7 @@ PLAIN = (
     ("motion_purpose", 5.5),
 )
 TWO = (
-    ("sequence", 5), ("because", 8.6), ("so", 2), ("condition", 7), ("stopped", 2), ("report", 0.6),
+    ("sequence", 6), ("because", 8.6), ("so", 2), ("condition", 7), ("stopped", 2), ("report", 0.6),
     ("contrast", 2), ("there", 1.5), ("some_of_them", 2.2), ("meanwhile", 1.4), ("both", 1), ("likewise", 4.5),
 )  # fmt: skip
 
@@ -119,7 +119,9 @@ class Scenes(Draw):
         second.shared = True
         then = first.tense != "present" and self.p(0.6)
         both = first.tense == "present" and row.object == "other"
-        both = both and second.obj is not None and second.place is None
+        both = both and second.obj is not None
+        if both:  # 还 在 would mean: is still
+            second.place = None
         if (
             first.time
             and first.time.row.zh.startswith("每")
