@@ -12,24 +12,25 @@ HELD_OUT = {
         "white dress, white horse, yellow flower, young fisher"
     ).split(", ")
 }
-MODES = (
-    ("past", 8),
-    ("habit", 5),
-    ("prog", 2),
-    ("future", 5),
-    ("recent", 4),
-    ("perfect", 9),
-)
+
+
+def chances(text):
+    """ "the 2, this 1": what may be drawn, with weights"""
+    pairs = (pair.split() for pair in text.split(", "))
+    return tuple((item, float(weight)) for item, weight in pairs)
+
+
+MODES = chances("past 8, habit 5, prog 2, future 5, recent 4, perfect 9")
 SPEAKERS = ("i", "we", "you")
 SUBJECTS = ("i", "i", "you", "we", "he", "she")
-# What stands before the object of a verb with this flag, with weights.
-VERB_DETERMINERS = (
-    ("asakind", (("bare", 1),)),  # one prefers tea, not the tea
-    ("own", (("poss", 1),)),
-    ("progonly", (("a", 1),)),
-    ("expneed", (("a", 1),)),
-    ("known", (("the", 2), ("this", 1))),
-    ("class:fear", (("bare", 3), ("the", 2), ("this", 1))),
+# What stands before the object of a verb with this flag
+DETERMINERS = (
+    ("asakind", chances("bare 1")),  # one prefers tea, not the tea
+    ("own", chances("poss 1")),
+    ("progonly", chances("a 1")),
+    ("expneed", chances("a 1")),
+    ("known", chances("the 2, this 1")),
+    ("class:fear", chances("bare 3, the 2, this 1")),
 )
 NO_VERB = Row(line="", key="", flags="")
 
@@ -207,8 +208,8 @@ class Draw:
         """the girls, all the girls, these girls, three girls"""
         gender = "m" if noun.gender == "mf" else noun.gender
         np = NP(noun, plural=True, gender=gender)
-        all_of_them = 1.6 if subject else 0
-        np.det = self.weighted((("the", 5), ("all", all_of_them), ("this", 1)))
+        dets = "the 5, all 1.6, this 1" if subject else "the 5, this 1"
+        np.det = self.weighted(chances(dets))
         if np.det == "the" and self.p(0.15):
             np.det, np.number = "bare", self.number()
         return np
@@ -249,11 +250,11 @@ class Draw:
         noun = self.pick(rows)
         np = NP(noun, gender=noun.gender)
         tame = np.is_a("animal_tame")
-        dets = (("the", 4), ("this", 1), ("poss", 2 * tame), ("own", tame))
+        dets = chances("the 4, this 1, poss 2, own 1" if tame else "the 4, this 1")
         np.det = self.weighted(dets)
         if np.det == "poss":
             np.owner = self.speaker()
-        if np.det == "own":
+        elif np.det == "own":
             np.owner = self.owner_noun()
         np.plural = self.p(0.35)
         self.describe(np)
@@ -262,13 +263,13 @@ class Draw:
     # Things
 
     def thing(self, kinds, dets=None, frame=NO_VERB, owner=None):
-        """Something of these kinds, after one of dets or what suits the verb."""
+        """Something of these kinds; dets: its determiner, else what suits the verb."""
         rows = nouns_of(kinds)
         if self.p(0.4):
             rows = [r for r in rows if "compound" not in kinds_of(r)] or rows
         noun = self.pick(rows)
         np = NP(noun, gender=noun.gender)
-        dets = dets or self.determiners(noun, frame, owner)
+        dets = chances(dets) if dets else self.determiners(noun, frame, owner)
         self.determine(np, self.weighted(dets), frame, owner)
         his = np.owner and np.owner.person == 3 and np.owner.gender == "m"
         avoid(his and np.is_a("dress"))
@@ -286,8 +287,8 @@ class Draw:
             generic = kinds & {"food", "drink", "animal", "read"}
             return (("bare", 3 * bool(generic)), ("the", 2), ("poss", 1), ("this", 1))
         if "sound" in kinds:
-            return (("bare", 1),)
-        for flag, dets in VERB_DETERMINERS:
+            return chances("bare 1")
+        for flag, dets in DETERMINERS:
             if frame.has(flag):
                 return dets
         placed = kinds & {"place", "building", "view"}
@@ -305,22 +306,19 @@ class Draw:
         """What stands before something that is told of for the first time, mostly."""
         kinds, many = kinds_of(noun), bool(noun.plural)
         habit, going_on = self.mode == "habit", self.mode == "prog"
+        new = not habit
         loose = self.mode in ("habit", "future", "prog")
         measured = bool(vessels(noun, frame))
         if owner.plural and self.mode != "past":
             measured = False  # they don't all drink one cup
         if "mass" in kinds:
-            dets = (
-                ("some", 2 * (not habit)),
-                ("measure", 3 * measured),
-                ("bare", 3 * loose),
-            )
+            dets = (("some", 2 * new), ("measure", 3 * measured), ("bare", 3 * loose))
             return dets if frame.has("indef") or habit else (*dets, ("the", 1))
         few = many and not (habit or going_on or frame.has("few"))
         dets = (
             ("a", 4 * (not (habit and many))),
             ("number", 3 * few),
-            ("some", 0.7 * many * (not habit)),
+            ("some", 0.7 * many * new),
             ("measure", measured),
             ("bare", 3 * many * (loose and not frame.has("ditrans"))),
             ("many", 0.7 * many * (not going_on)),
@@ -385,10 +383,8 @@ class Draw:
             return
         rows = [table("adjectives")[k] for k in keys if old or not k.startswith("old")]
         held = [a for a in rows if (a.en, np.noun.en) in HELD_OUT]
-        if self.force_held:
-            rows = held or rows
-        else:
-            rows = [a for a in rows if a not in held]
+        free = [a for a in rows if a not in held]
+        rows = (held or free) if self.force_held else free
         colours = [a for a in rows if a.flags == "colour"]
         np.adjs = [self.one(colours if colours and self.p(0.3) else rows)]
         if np.adjs[0].key == "small" and self.p(0.3):
@@ -407,9 +403,7 @@ class Draw:
 
     def owner(self, subject):
         """The subject's own thing, mostly."""
-        if subject is None or not subject.human:
-            return self.speaker()
-        return again(subject)
+        return again(subject) if subject and subject.human else self.speaker()
 
     def owner_noun(self):
         """anna's, my aunt's"""

@@ -6,20 +6,14 @@ from core import NP, Adverb, Clause, Place, Reject, Relative, nouns_of, table
 from draw import Draw, avoid, kinds_of, of_kind
 
 TIME_CHANCE = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}
-NEEDED = {  # the flags of which a verb needs one in the mode
-    "prog": {"prog"},
-    "habit": {"habit"},
-    "recent": {"just"},
-    "perfect": {"ba", "exp"},
-    "state": {"state"},
-}
+NEEDED = {"recent": {"just"}, "perfect": {"ba", "exp"}}  # else the mode as a flag
 ALONE = {"state": ("habit", "state"), "progonly": ("prog",), "expneed": ("perfect",)}
 
 
 @cache
-def labels(frame) -> frozenset:
+def labels(row) -> frozenset:
     """The key and the flags."""
-    return frozenset({frame.key, *frame.flags.split()})
+    return frozenset({row.key, *row.flags.split()})
 
 
 @cache
@@ -28,8 +22,10 @@ def can(frame, mode) -> bool:
     for flag, modes in ALONE.items():
         if frame.has(flag):
             return mode in modes
-    needed = NEEDED.get(mode)
-    return not frame.has(f"no{mode}") and (not needed or bool(needed & labels(frame)))
+    if mode in ("past", "future"):
+        return not frame.has(f"no{mode}")
+    needed = NEEDED.get(mode, {mode})
+    return bool(needed & labels(frame)) and not frame.has(f"no{mode}")
 
 
 @cache
@@ -67,15 +63,9 @@ def unsaid(np):
     """A person or thing where it is understood: after who, after and."""
     if np.person < 3:
         return np
-    return NP(
-        np.noun,
-        np.person,
-        np.plural,
-        np.gender,
-        name=np.name,
-        pronoun=np.pronoun,
-        of=np.ref,
-    )
+    same = NP(np.noun, plural=np.plural, gender=np.gender, name=np.name)
+    same.pronoun, same.of = np.pronoun, np.ref
+    return same
 
 
 def hangs(clause) -> bool:
@@ -124,6 +114,14 @@ def named_twice(np):
     return np.name and np.noun
 
 
+def modal_fits(modal, clause, past):
+    """Animals only can and must; one likes to swim, but not to lose a key."""
+    if modal.flags and not clause.subj.human or past and modal.key == "can":
+        return False
+    liked = modal.key not in ("like", "love") or labels(clause.frame) & labels(modal)
+    return liked and (modal.past or not past)
+
+
 def only_fits(clause):
     """Can one do it to this thing only?"""
     obj = clause.obj
@@ -133,13 +131,11 @@ def only_fits(clause):
 
 
 class Events(Draw):
-    def frames(self, wanted=None, without=(), modes=None, at=None):
-        """The frames of the mode: with a wanted label, for places of the kinds `at`."""
+    def frames(self, wanted=None, without=(), modes=None):
+        """The frames of the mode that have a wanted label and no unwanted one."""
         found = said_in(modes or (self.mode,))
         if wanted is not None:
             found = [f for f in found if labels(f) & set(wanted)]
-        if at is not None:
-            found = [f for f in found if place_kinds(f.place) & at]
         return [f for f in found if not labels(f) & set(without)]
 
     # Relative clauses
@@ -170,7 +166,7 @@ class Events(Draw):
     def rel_subject(self, np):
         """the woman who sings, the man who has a dog"""
         if self.p(0.2) and np.human:
-            thing = self.thing("animal_tame machine", dets=(("a", 1),))
+            thing = self.thing("animal_tame machine", dets="a 1")
             avoid(np.plural)  # three women with one hen
             clause = Clause(self.row("frames", "have"), unsaid(np), obj=thing)
         else:
@@ -183,11 +179,8 @@ class Events(Draw):
     def rel_object(self, np):
         """the book that she reads"""
         never = ("norel", "ditrans", "class:beast")
-        frames = [
-            f
-            for f in self.frames(without=never, modes=(self.mode, "state"))
-            if has_object(f) and "*" not in f.en
-        ]
+        frames = self.frames(without=never, modes=(self.mode, "state"))
+        frames = [f for f in frames if has_object(f) and "*" not in f.en]
         clause = self.event(frames, obj=unsaid(np))
         clause.gap = "obj"
         bare = not np.human and self.p(0.5) and not named_twice(clause.subj)
@@ -208,9 +201,8 @@ class Events(Draw):
         """the girl whose mother is a doctor"""
         child = np.is_a("child")
         avoid(any(a.en == "old" for a in np.adjs) or np.plural and not child)
-        noun = self.pick(
-            nouns_of("mother father" if child else "mother father brother sister")
-        )
+        kin = "mother father" if child else "mother father brother sister"
+        noun = self.pick(nouns_of(kin))
         owned = NP(noun, gender=noun.gender, det="none")
         trade = self.pick([r for r in nouns_of("trade") if r.key != "student"])
         clause = Clause(self.row("frames", "be"), owned, comp=trade)
@@ -240,7 +232,7 @@ class Events(Draw):
         self.recipient(clause)
         present = self.mode == "habit" or frame.has("state")
         clause.tense = "present" if present else self.mode
-        self.set_place(clause, place)
+        clause.place = place or self.usual_place(clause)
         self.set_time(clause)
         self.attitude(clause)
         self.set_manner(clause)
@@ -307,12 +299,10 @@ class Events(Draw):
         # gave the boat that the girl needs to us
         avoid(obj.rel and not clause.shift)
 
-    def set_place(self, clause, place):
+    def usual_place(self, clause):
         kinds = clause.frame.place
-        if place is not None:
-            clause.place = place
-        elif kinds.startswith("+") or (kinds and self.p(0.85)):
-            clause.place = self.place(kinds, clause.subj)
+        if kinds.startswith("+") or (kinds and self.p(0.85)):
+            return self.place(kinds, clause.subj)
 
     def place(self, kinds, subj=None):
         wanted = place_kinds(kinds)
@@ -320,7 +310,6 @@ class Events(Draw):
         row = self.choose([r for r in rows if wanted & {r.key, *kinds_of(r)}])
         prep = self.row("preps", row.prep)
         if row.prep == "home":
-            self.used.add("home")
             return Place(prep, None)
         np = self.place_noun(row)
         if "own" in kinds_of(row):
@@ -351,9 +340,8 @@ class Events(Draw):
     def how_often(self, clause):
         """she reads: when, how often?"""
         told = clause.time or clause.adverb or clause.modal or clause.neg
-        if told or clause.manner or self.general or self.in_relative:
-            return
-        if clause.frame.has("state"):
+        settled = self.general or self.in_relative or clause.frame.has("state")
+        if told or clause.manner or settled:
             return
         self.set_time(clause, always=True)
         if clause.time is None:
@@ -403,16 +391,9 @@ class Events(Draw):
         frame, past = clause.frame, self.mode == "past"
         if frame.has("state") or frame.has("nomodal"):
             return
-        rows = [m for m in table("modals").values() if m.past and m.key != "can"]
-        if not past:
-            rows = list(table("modals").values())
-        rows = [m for m in rows if not m.flags or clause.subj.human]
-        liked = [m for m in rows if m.key in ("like", "love")]
-        rows = [
-            m for m in rows if m not in liked or labels(frame) & set(m.flags.split())
-        ]
+        rows = [m for m in table("modals").values() if modal_fits(m, clause, past)]
         clause.modal = self.choose(rows)
-        if clause.modal not in liked:
+        if clause.modal.key not in ("like", "love"):
             clause.time = clause.time if past else None
             self.timed = clause.time is not None
 

@@ -1,44 +1,21 @@
 """Sentences of several clauses: reasons, conditions, sequences, reports."""
 
 from core import Adverb, Clause, Joined, Place, Weather, table
-from draw import again, avoid, kinds_of
+from draw import again, avoid, chances, kinds_of
 from events import clear, hangs, soften, unsaid
 from simple import Simple
 
-ONE = (
-    ("event", 10),
-    ("quality", 2),
-    ("compare", 5.5),
-    ("exist", 4.8),
-    ("trade", 1),
-    ("located", 1),
-    ("have", 1),
-    ("passive", 3),
-    ("question", 6),
-    ("command", 2.6),
-    ("motion_purpose", 5),
+ONE = chances(
+    "event 10, quality 2, compare 5.5, exist 4.8, trade 1, located 1, have 1, "
+    "passive 3, question 6, command 2.6, motion_purpose 5"
 )
-PART = (  # one clause of a longer sentence
-    ("event", 10),
-    ("quality", 1),
-    ("have", 0.5),
-    ("passive", 1),
-    ("exist", 2.4),
-    ("motion_purpose", 3.5),
+# One clause of a longer sentence
+PART = chances(
+    "event 10, quality 1, have 0.5, passive 1, exist 2.4, motion_purpose 3.5"
 )
-TWO = (
-    ("sequence", 5),
-    ("because", 8.6),
-    ("so", 2),
-    ("condition", 7),
-    ("stopped", 2),
-    ("report", 0.6),
-    ("contrast", 2),
-    ("there", 1.5),
-    ("some_of_them", 2.2),
-    ("meanwhile", 1.4),
-    ("both", 1),
-    ("likewise", 4.5),
+TWO = chances(
+    "sequence 5, because 8.6, so 2, condition 7, stopped 2, report 0.6, contrast 2, "
+    "there 1.5, some_of_them 2.2, meanwhile 1.4, both 1, likewise 4.5"
 )
 
 
@@ -72,17 +49,22 @@ class Scenes(Simple):
         first = self.scene(clauses - 1 - int(self.rng.random() * (clauses - 2) * 0.7))
         self.forget()
         self.locked = True
-        second = self.scene(max(1, clauses - count(first)))
+        second = self.scene(max(1, clauses - len(list(leaves(first)))))
         return self.join("and", first, second)
 
     def forget(self):
         """A new main clause: people may be named again by their place in it."""
         self.people, self.general = [], False
 
-    def join(self, key, first, second, **more):
+    def join(self, key, first, second, swapped=False):
         adds = key == "and" or key.startswith("vp_")
         self.tags.add("coordination" if adds else key)
-        return Joined(self.row("joins", key), first, second, **more)
+        node = Joined(self.row("joins", key), first, second, swapped)
+        if key in ("when", "if"):
+            self.tags.add("subordinate")
+        if key == "if":  # 如果 …, 就 …
+            next(clauses(second)).zh_jiu = f"{node.id}.1"
+        return node
 
     # One does this, then that
 
@@ -96,7 +78,7 @@ class Scenes(Simple):
         same, obj = row.object == "same", None
         if same:
             vague = first.obj.det in ("bare", "many", "some", "poss", "own")
-            avoid(vague or first.obj.measure or first.obj.number)
+            avoid(vague or first.obj.measure)
             obj = first.obj.mention()
             first.to = None
         second = self.second(first, row.next.split(), obj)
@@ -233,18 +215,13 @@ class Scenes(Simple):
         with self.setting(mode="habit"):
             row, cause = self.cause(again(subj) if last else subj)
         if isinstance(cause, Weather):
-            cause.cause = True
             main = self.effect(row, subj)
             last = last and not hangs(main)  # where he lives when it snows
         else:
             cause.bare = key
             main = self.effect(row, subj if last else again(subj))
             avoid(last and hangs(main) or same_gender(main))
-        node = self.join(key, cause, main, swapped=last)
-        if key == "if":
-            main.zh_jiu = f"{node.id}.1"
-        self.tags.add("subordinate")
-        return node
+        return self.join(key, cause, main, swapped=last)
 
     def in_weather(self, clauses):
         """if it rains, one stays at home, and the other doesn't swim"""
@@ -255,21 +232,15 @@ class Scenes(Simple):
         row = self.choose([r for r in reasons if r.kind == "weather"])
         with self.setting(mode="habit"):
             weather = self.weather(row.key)
-        effects = []
+        main = None
         for _ in range(clauses):
             self.forget()
             self.general = True
             self.used -= {*row.effects.split(), *row.stops.split()} - {"stay"}
-            effects.append(self.effect(row, self.animate()))
-        main = effects[0]
-        for more in effects[1:]:
-            main = self.join("and", main, more)
+            effect = self.effect(row, self.animate())
+            main = self.join("and", main, effect) if main else effect
         key = "if" if self.mode == "future" else "when"
-        node = self.join(key, weather, main)
-        if key == "if":
-            effects[0].zh_jiu = f"{node.id}.1"
-        self.tags.add("subordinate")
-        return node
+        return self.join(key, weather, main)
 
     def meanwhile(self):
         """when paul arrived, anna was reading"""
@@ -282,7 +253,6 @@ class Scenes(Simple):
             second = self.event(self.frames(without=["progonly"]))
         clear(second, "adverb manner front")
         second.tense, first.bare = "imperfect", "when"
-        self.tags.add("subordinate")
         last = self.p(0.75) and not hangs(second)
         return self.join("when", first, second, swapped=last)
 
@@ -427,38 +397,28 @@ def same_gender(c):
 # Walks through a sentence
 
 
-def count(node):
-    """How many clauses?"""
+def leaves(node):
+    """The clauses and weathers that stand by themselves or are reported."""
     if isinstance(node, Joined):
-        return count(node.first) + count(node.second)
-    if isinstance(node, Clause) and isinstance(node.comp, (Clause, Joined, Weather)):
-        return 1 + count(node.comp)
-    return 1
+        yield from leaves(node.first)
+        yield from leaves(node.second)
+    elif isinstance(node, (Clause, Weather)):
+        yield node
+        yield from leaves(getattr(node, "comp", None))
 
 
 def clauses(node):
-    """The clauses of a sentence that stand by themselves."""
-    if isinstance(node, Joined):
-        yield from clauses(node.first)
-        yield from clauses(node.second)
-    elif isinstance(node, Clause):
-        yield node
-        yield from clauses(node.comp)
+    return (leaf for leaf in leaves(node) if isinstance(leaf, Clause))
 
 
 def phrases(node):
     """All noun phrases of a sentence."""
-    if isinstance(node, Joined):
-        yield from phrases(node.first)
-        yield from phrases(node.second)
-    elif isinstance(node, Clause):
-        subj = None if node.shared else node.subj
-        place = node.place and node.place.np
-        for np in (subj, node.obj, node.to, node.than, place):
+    for c in clauses(node):
+        subj = None if c.shared else c.subj
+        for np in (subj, c.obj, c.to, c.than, c.place and c.place.np):
             if np is not None:
                 yield from inside(np)
-        yield from phrases(node.comp)
-        yield from phrases(node.purpose)
+        yield from phrases(c.purpose)
 
 
 def inside(np):

@@ -1,18 +1,10 @@
 """Draws sentences of one clause: states, comparisons, questions, commands."""
 
 from core import NP, Clause, Place, Weather, nouns_of, table
-from draw import HELD_OUT, avoid, kinds_of
+from draw import HELD_OUT, avoid, chances, kinds_of
 from events import Events, clear, has_object, place_kinds
 
-QUESTIONS = (
-    ("yes", 5),
-    ("subj", 2),
-    ("obj", 3),
-    ("place", 3),
-    ("time", 2),
-    ("why", 2),
-    ("number", 2),
-)
+QUESTIONS = chances("yes 5, subj 2, obj 3, place 3, time 2, why 2, number 2")
 
 
 class Simple(Events):
@@ -21,8 +13,7 @@ class Simple(Events):
     def quality(self):
         """Somebody or something is young, tired, expensive."""
         row = self.choose([a for a in table("adjectives").values() if a.of])
-        thing = (("the", 4), ("poss", 3), ("this", 1), ("own", 1))
-        subj = self.theme(row.of, thing)
+        subj = self.theme(row.of, "the 4, poss 3, this 1, own 1")
         if subj.noun:
             pair = (row.en, subj.noun.en)
             avoid(pair in HELD_OUT and not self.force_held)
@@ -41,9 +32,8 @@ class Simple(Events):
         row = self.choose([a for a in rows if "compare" in a.flags])
         beasts = ("animal_tame", "animal_pet", "mammal")  # goats and ducks
         kind = self.one([k for k in row.of.split() if k not in beasts])
-        dets = (("the", 3), ("poss", 3), ("this", 1), ("own", 2))
-        if kind == "building":
-            dets = (("the", 3), ("this", 2))
+        mine = "the 3, poss 3, this 1, own 2"
+        dets = "the 3, this 2" if kind == "building" else mine
         a, b = (self.theme(kind, dets, plural=False) for _ in range(2))
         a.adjs = b.adjs = []
         how = "more" if self.p(0.7) else "as"
@@ -63,7 +53,7 @@ class Simple(Events):
         row = self.choose([r for r in table("places").values() if r.holds])
         np = self.place_noun(row)
         self.describe(np, 0.3 * self.rich)
-        what = self.thing(row.holds, (("a", 4), ("number", 3), ("many", 1)))
+        what = self.thing(row.holds, "a 4, number 3, many 1")
         avoid(what.number and not what.noun.plural)
         if what.is_a("mass"):
             what.det, what.plural = "some", False
@@ -90,7 +80,7 @@ class Simple(Events):
     def located(self):
         """the dog is behind the house"""
         kinds = "animal_tame bicycle furniture read hat lost"
-        subj = self.thing(kinds, (("the", 3), ("poss", 3), ("own", 2)))
+        subj = self.thing(kinds, "the 3, poss 3, own 2")
         outside = subj.is_a("animal") or subj.is_a("machine")
         place = self.place("out indoor" if outside else "indoor onto")
         avoid(subj.is_a("furniture") and place.prep.key in ("on", "home"))
@@ -100,7 +90,7 @@ class Simple(Events):
         """luc has two horses, no bicycle"""
         frame = self.row("frames", "have")
         subj = self.person("adult", subject=True)
-        obj = self.thing(frame.obj, (("a", 4), ("number", 2)))
+        obj = self.thing(frame.obj, "a 4, number 2")
         avoid((obj.number or subj.plural) and not obj.noun.plural)
         # three women with one hen
         avoid(subj.plural and subj.person == 3 and obj.is_a("animal"))
