@@ -23,21 +23,21 @@ class Scenes(Simple):
     def sentence(self, clauses, rich):
         """(node, end of the sentence) of about so many clauses."""
         self.start(rich)
-        node = self.draw(ONE) if clauses == 1 else self.scene(clauses)
+        node = self.one_of(ONE) if clauses == 1 else self.scene(clauses)
         self.check(node)
         if isinstance(node, Clause) and node.asks:
             return node, "?"
         return node, "!" if isinstance(node, Clause) and node.command else "."
 
-    def draw(self, kinds):
+    def one_of(self, kinds):
         return getattr(self, self.weighted(kinds))()
 
     def scene(self, clauses):
         if clauses == 1:
             states = not (self.timed or self.mode in ("recent", "perfect"))
-            return self.draw(PART) if states else self.event()
+            return self.one_of(PART) if states else self.event()
         if clauses == 2:
-            return self.draw(TWO)
+            return self.one_of(TWO)
         many = 3 * (clauses > 4)
         kinds = (("join", 5), ("report", 0.4 + many), ("weather", 0.6 + many))
         kind = self.weighted(kinds)
@@ -93,8 +93,7 @@ class Scenes(Simple):
             second.to = None
         if first.tense != "present" and self.p(0.6):
             return self.join("vp_then", first, second)
-        more = first.tense == "present" and not same and second.obj
-        both = more and second.place is None
+        both = first.tense == "present" and second.obj and not second.place
         return self.join("vp_both" if both else "vp_and", first, second)
 
     def second(self, first, wanted, obj):
