@@ -14,14 +14,7 @@ from core import (
     told,
 )
 
-PRONOUNS = {
-    "i": "我",
-    "you": "你",
-    "we": "我们",
-    "he": "他",
-    "she": "她",
-    "it": "它",
-}
+PRONOUNS = {"i": "我", "you": "你", "we": "我们", "he": "他", "she": "她", "it": "它"}
 QUESTION = {"time": "什么时候", "why": "为什么"}
 DEFINITE = ("the", "poss", "own", "this")
 END = {".": "。", "?": "？", "!": "！"}
@@ -134,7 +127,7 @@ def relative(n):
 def before_verb(c):
     """Adverb, negation, modal, 会, 在."""
     found = [Word("就", (f"{c.zh_jiu}?",))] if c.zh_jiu else []
-    if c.subj.det == "all" and not c.subj.pronoun:
+    if c.subj.det == "all":
         found += c.subj.say("都", "all")
     found += told(c.adverb, "zh")
     if daily(c) and not c.adverb and c.asks != "why":
@@ -462,7 +455,8 @@ def belongs(c):
 def predicate(c, skip):
     if c.frame.key in ("be", "become", "exist"):
         return copula(c)
-    return Said(c, skip).words()
+    reported = render(c.comp) if isinstance(c.comp, (Clause, Joined)) else []
+    return Said(c, skip).words() + reported
 
 
 # Clauses
@@ -488,18 +482,11 @@ def subject(c, skip):
 
 
 def clause(c, skip="") -> list[Word]:
-    ma = c.say("吗", "q~") if c.asks == "yes" else []
-    for word in ma:
-        word.marks += ("q2~",)
+    ma = [Word("吗", (c.mark("q~"), "q2~"))] if c.asks == "yes" else []
     if c.frame.key == "own":
         return belongs(c) + ma
     who, time = subject(c, skip), time_words(c)
-    rest = predicate(c, skip)
-    if isinstance(c.comp, (Clause, Joined)):
-        rest += render(c.comp)
-    if c.frame.key == "exist":
-        return time + who + rest
-    rest += ma
+    rest = predicate(c, skip) + ma
     first = c.time and c.asks not in QUESTION and not c.inner and not daily(c)
     if not first or len(who) <= 2 and not c.front:
         return who + time + rest
@@ -527,11 +514,11 @@ def subordinate(node, start, between, end):
     """The condition first: 安娜 因为 累 了 ， 所以 …, where she is one for both."""
     first, second, how = node.first, node.second, node.how.key
     last = node.swapped or how == "because"  # in English
-    time, comma = [], between[:1]
+    time = []
     if how == "because" and second.tense != "prog":  # 安娜 昨天 因为 …
         time, second = time_words(second), replace(second, time=None)
     if not last:
-        comma[0].marks = (node.mark("comma"),)
+        between[0].marks = (node.mark("comma"),)
     if one_subject(first, second) and (last or how == "when"):
         who = one_for_both(first, second, last)
         condition = time + start + clause(first, skip="subj") + end

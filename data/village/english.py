@@ -1,16 +1,6 @@
 """English: word order, the verb group, pronouns."""
 
-from core import (
-    Clause,
-    Joined,
-    Weather,
-    Word,
-    aligned,
-    end_mark,
-    in_order,
-    table,
-    told,
-)
+from core import Clause, Joined, Weather, Word, aligned, end_mark, in_order, table, told
 
 IRREGULAR = table("verbs_en")
 PRONOUNS = {  # subject, object, possessive
@@ -105,8 +95,6 @@ def form(verb, what) -> str:
         return verb
     if row and getattr(row, what):
         return getattr(row, what)
-    if what == "participle":
-        return form(verb, "past")
     if what == "ing":
         return verb.removesuffix("e") + "ing"
     if verb.endswith("y") and verb[-2] not in "aeiou":

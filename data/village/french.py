@@ -39,20 +39,9 @@ INVERTED = {  # est-il, a-t-elle; other verbs have est-ce que
 VOWELS = "aeiouyhàâéèêîôœ"
 # LE, LA, LES are articles: they contract, and the pronouns le, la, les don't.
 ELIDED = {"LE", "LA", "je", "me", "te", "se", "ne", "de", "que", "le", "la"}
-CONTRACTED = {
-    ("de", "LE"): "du",
-    ("de", "LES"): "des",
-    ("à", "LE"): "au",
-    ("à", "LES"): "aux",
-}
+CONTRACTED = {"de LE": "du", "de LES": "des", "à LE": "au", "à LES": "aux"}
 SKIPPED = {"obj": "obj", "number": "obj", "place": "place"}  # stands first instead
-WHAT_IS_ASKED = {
-    "place": "où",
-    "time": "quand",
-    "why": "pourquoi",
-    "obj": "que",
-    "yes": "",
-}
+WHAT_IS_ASKED = {"place": "où", "time": "quand", "why": "pourquoi", "obj": "que"}
 
 
 def feminine(n):
@@ -424,13 +413,10 @@ def where(c):
         return []
     if p.np is None:
         return aligned(p.prep.fr, p.id)
-    if c.frame.has("goal"):
-        inside = p.np.noun.key in ("forest", "garden", "kitchen")
-        found = [Word("dans" if inside else "à", (p.mark("1"), c.mark("p")))]
-    elif c.frame.has("from"):
-        found = [Word("de", (p.mark("1"), c.mark("p")))]
-    else:
-        found = aligned(p.prep.fr, p.id)
+    prep = "à" if c.frame.has("goal") else "de" if c.frame.has("from") else ""
+    if prep:  # the verb asks for it
+        return [Word(prep, (p.mark("1"), c.mark("p"))), *noun_phrase(p.np)]
+    found = aligned(p.prep.fr, p.id)
     if c.frame.has("goal2"):
         found[0].marks += (c.mark("v?"),)
     return found + noun_phrase(p.np)
@@ -530,7 +516,7 @@ def asked_words(c):
         n = c.obj
         return n.say("combien", "d") + n.say("de", "d?") + n.noun_words(noun_text(n))
     human = c.asks == "obj" and c.obj.human
-    return c.say("qui" if human else WHAT_IS_ASKED[c.asks], "wh")
+    return c.say("qui" if human else WHAT_IS_ASKED.get(c.asks, ""), "wh")
 
 
 # Sentences
@@ -552,19 +538,15 @@ def render(node) -> list[Word]:
 
 def contract(found):
     """de + le: du; but de l' ami."""
-    out, k = [], 0
-    while k < len(found):
-        word, pair = found[k], found[k : k + 2]
-        text = CONTRACTED.get(tuple(w.text for w in pair))
-        if text and pair[1].text == "LE" and vowel(found[k + 2].text):
-            text = None
-        if text:
-            first = word.marks
+    out = []
+    for k, word in enumerate(found):
+        text = CONTRACTED.get(f"{out[-1].text} {word.text}") if out else None
+        if text and not (word.text == "LE" and vowel(found[k + 1].text)):
+            first = out.pop().marks
             if all(mark.endswith("?") for mark in first):
                 first = tuple(mark[:-1] + "~" for mark in first)
-            word = Word(text, tuple(dict.fromkeys(first + pair[1].marks)))
+            word = Word(text, tuple(dict.fromkeys(first + word.marks)))
         out.append(word)
-        k += 2 if text else 1
     return out
 
 
