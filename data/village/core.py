@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 TABLES = Path(__file__).resolve().parent / "tables"
-LANGUAGES = ("en", "fr", "zh")
 
 
 class Reject(Exception):
