@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 TABLES = Path(__file__).resolve().parent / "tables"
-LANGUAGES = ("en", "fr", "zh")
 
 
 class Reject(Exception):
@@ -76,20 +75,6 @@ class Word:
     marks: tuple[str, ...] = ()
 
 
-def words(text, *marks) -> list[Word]:
-    """The words of a text, each with the marks."""
-    return [Word(word, marks) for word in text.split()]
-
-
-def noun_words(text, node) -> list[Word]:
-    """A noun of the table; in apple/1 cake, the first word has a mark of its own."""
-    found = []
-    for item in text.split():
-        word, _, part = item.partition("/")
-        found.append(Word(word, (f"{node}.{part}" if part else str(node),)))
-    return found
-
-
 def aligned(text, node) -> list[Word]:
     """A pattern of a table: "every/1 day/2", "la/2? semaine/2", "chez/1,2"."""
     found = []
@@ -97,6 +82,15 @@ def aligned(text, node) -> list[Word]:
         word, _, marks = item.partition("/")
         found.append(Word(word, tuple(f"{node}.{m}" for m in marks.split(",") if m)))
     return found
+
+
+def told(adverb, language) -> list[Word]:
+    """The words of an adverb, a time, a manner; none where there isn't one."""
+    return aligned(getattr(adverb.row, language), adverb.id) if adverb else []
+
+
+def end_mark(text) -> list[Word]:
+    return [Word(text, ("end", "q2~") if text in "?？" else ("end",))]
 
 
 def links(source, target) -> str:
@@ -124,11 +118,6 @@ def links(source, target) -> str:
     )
 
 
-def head(n) -> str:
-    """The mark of the word that a preposition belongs to."""
-    return f"{n.id}.name" if n.name and n.noun and not n.pronoun else str(n.id)
-
-
 # Nodes. Every mention is a node of its own, so a pronoun said twice has two ids.
 
 _ids = count()
@@ -141,7 +130,23 @@ def fresh_ids():
 
 
 @dataclass(eq=False)
-class NP:
+class Node:
+    """Whatever a sentence mentions, and the marks of the words that stand for it."""
+
+    id: int = field(default_factory=lambda: next(_ids), kw_only=True)
+
+    def mark(self, part="") -> str:
+        """The mark of a part of the node, or of itself: 7.adj, 7.verb?; 7, 7?."""
+        return f"{self.id}{part}" if part in ("", "?", "~") else f"{self.id}.{part}"
+
+    def say(self, text, *parts) -> list[Word]:
+        """The words of a text, each with the marks of these parts of the node."""
+        marks = tuple(self.mark(part) for part in parts or ("",))
+        return [Word(word, marks) for word in text.split()]
+
+
+@dataclass(eq=False)
+class NP(Node):
     """A noun phrase. person 1, 2: i, you, we. pronoun: said as he, them …"""
 
     noun: Row | None = None
@@ -160,7 +165,20 @@ class NP:
     generic: bool = False  # apples as such: French les, Chinese bare
     of: "NP | None" = None  # what a pronoun stands for
     itself: bool = False  # the subject of its clause: Chinese 自己
-    id: int = field(default_factory=lambda: next(_ids))
+
+    @property
+    def light(self):
+        """Is it said as i, you, he …?"""
+        return self.pronoun or self.person < 3
+
+    @property
+    def key(self):
+        """Which pronoun stands for it."""
+        if self.person < 3:
+            return "we" if self.plural else ("i", "you")[self.person - 1]
+        if self.plural:
+            return "they"
+        return {"m": "he", "f": "she"}[self.gender] if self.human else "it"
 
     @property
     def human(self):
@@ -173,39 +191,37 @@ class NP:
 
     def mention(self) -> "NP":
         """The pronoun for this phrase."""
-        return replace(
-            self,
-            pronoun=True,
-            of=self.of or self,
-            rel=None,
-            owner=None,
-            adjs=[],
-            measure=None,
-            number=None,
-            id=next(_ids),
-        )
+        bare = {"rel": None, "owner": None, "measure": None, "number": None, "adjs": []}
+        return replace(self, pronoun=True, of=self.ref, id=next(_ids), **bare)
 
     @property
     def ref(self):
         return self.of or self
 
+    def noun_words(self, text) -> list[Word]:
+        """The noun; in apple/1 cake, the first word has a mark of its own."""
+        pairs = [item.partition("/") for item in text.split()]
+        return [Word(word, (self.mark(part),)) for word, _, part in pairs]
+
+    def head(self) -> str:
+        """The mark of a preposition before it: that of its first word, weakly."""
+        named = self.name and self.noun and not self.pronoun
+        return self.mark("name?" if named else "?")
+
 
 @dataclass(eq=False)
-class Place:
+class Place(Node):
     prep: Row
     np: NP | None
-    id: int = field(default_factory=lambda: next(_ids))
 
 
 @dataclass(eq=False)
-class Adverb:
+class Adverb(Node):
     row: Row
-    np: NP | None = None
-    id: int = field(default_factory=lambda: next(_ids))
 
 
 @dataclass(eq=False)
-class Clause:
+class Clause(Node):
     """Somebody does something. tense: present prog past imperfect future perfect just
     recent; asks: "" yes subj obj place time why number; roles as Frame's columns."""
 
@@ -235,45 +251,49 @@ class Clause:
     zh_jiu: str = ""  # mark of the word that 就 belongs to
     bare: str = ""  # Chinese, in a condition (if, when) or before its noun (rel): no 很
     inner: bool = False  # a reported clause: Chinese says its time after its subject
-    id: int = field(default_factory=lambda: next(_ids))
-
-    def roles(self):
-        return [np for np in (self.subj, self.obj, self.to, self.than) if np]
 
 
 @dataclass(eq=False)
-class Relative:
+class Relative(Node):
     """kind: subj obj whose where of (talks about, needs)"""
 
     kind: str
     clause: Clause
     bare: bool = False  # English: the book she reads
-    id: int = field(default_factory=lambda: next(_ids))
 
 
 @dataclass(eq=False)
-class Joined:
+class Joined(Node):
     """Clauses joined by a row of joins.tsv; swapped: the second stands first."""
 
     how: Row
     first: object
     second: object
     swapped: bool = False  # when, if: the main clause stands first in English
-    id: int = field(default_factory=lambda: next(_ids))
 
 
-def one_subject(first, second) -> bool:
-    """Is the subject of one clause a pronoun for that of the other, or i, you, we in both?"""
-    if not (isinstance(first, Clause) and isinstance(second, Clause)):
-        return False
-    a, b = first.subj, second.subj
+@dataclass(eq=False)
+class Weather(Node):
+    row: Row
+    cause: bool = False  # after because: Chinese says it otherwise
+
+
+def same(a, b) -> bool:
+    """Is the one a pronoun for the other, or are both i, you, we?"""
     if a.person < 3:
         return (a.person, a.plural) == (b.person, b.plural)
     return a.ref is b.ref
 
 
-@dataclass(eq=False)
-class Weather:
-    row: Row
-    cause: bool = False  # after because: Chinese says it otherwise
-    id: int = field(default_factory=lambda: next(_ids))
+def one_subject(first, second) -> bool:
+    both = isinstance(first, Clause) and isinstance(second, Clause)
+    return both and same(first.subj, second.subj)
+
+
+def in_order(node, joint, first, second, swapped) -> list[Word]:
+    """The words of two clauses: if a, b; b because a; a and b."""
+    if "sub" in node.how.kinds and not swapped:
+        return joint + first + node.say(",", "comma") + second
+    if "sub" in node.how.kinds or "last" in node.how.kinds:
+        return second + joint + first
+    return first + joint + second

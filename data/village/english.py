@@ -1,104 +1,88 @@
 """English: word order, the verb group, pronouns."""
 
-from core import Clause, Joined, Weather, Word, aligned, head, noun_words, table, words
+from core import Clause, Joined, Weather, Word, aligned, end_mark, in_order, table, told
 
 IRREGULAR = table("verbs_en")
-BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
-PRONOUNS = {
-    "i": "i me my",
-    "you": "you you your",
-    "we": "we us our",
-    "he": "he him his",
-    "she": "she her her",
-    "it": "it it its",
-    "they": "they them their",
+PRONOUNS = {  # subject, object, possessive
+    "i": ("i", "me", "my"),
+    "you": ("you", "you", "your"),
+    "we": ("we", "us", "our"),
+    "he": ("he", "him", "his"),
+    "she": ("she", "her", "her"),
+    "it": ("it", "it", "its"),
+    "they": ("they", "them", "their"),
 }
-WH = {
-    "place": "where",
-    "time": "when",
-    "why": "why",
-    "obj": "what",
-    "to": "who",
-    "person": "who",
-    "subj": "who",
+AUXILIARIES = {  # tense -> the verb, its mark, the form of the verb after it
+    "perfect": ("have", "perf", "participle"),
+    "recent": ("have", "perf", "participle"),
+    "prog": ("be", "prog", "ing"),
+    "imperfect": ("be", "prog", "ing"),
+    "passive": ("be", "pass", "participle"),
 }
+WHAT_IS_ASKED = {"place": "where", "time": "when", "why": "why", "obj": "what"}
+SKIPPED = {"number": "obj", "obj": "obj", "place": "place"}  # stands first instead
 
 
-def pronoun_key(n):
-    if n.person < 3:
-        return ("i", "you")[n.person - 1] if not n.plural else "we"
-    if n.plural:
-        return "they"
-    return {"m": "he", "f": "she"}[n.gender] if n.human else "it"
-
-
-def article(following):
-    return "an" if following[0] in "aeiou" and following != "one" else "a"
+# Noun phrases
 
 
 def noun_phrase(n, case=0) -> list[Word]:
     """case: 0 subject, 1 object."""
-    me = str(n.id)
-    if n.pronoun or n.person < 3:
-        form = PRONOUNS[pronoun_key(n)].split()[case]
-        if n.number:
-            number = words(n.number.key, f"{me}.n")
-            return number + words("of", f"{me}?") + words("them", me)
-        return words(form, me)
-    head = n.noun and (n.noun.plural if n.plural else n.noun.en)
-    if n.name and n.noun is None:
-        return words(n.name.key, me)
-    adjectives = [w for k, a in enumerate(n.adjs) for w in words(a.en, f"{me}.a{k}")]
-    body = adjectives + noun_words(head, me)
+    if n.light and n.number:
+        return n.say(n.number.key, "n") + n.say("of", "?") + n.say("them")
+    if n.light:
+        return n.say(PRONOUNS[n.key][case])
+    if n.noun is None:
+        return n.say(n.name.key)
+    body = noun(n)
     if n.name and n.owner:  # my friend anna
-        return possessor(n) + body + words(n.name.key, f"{me}.name")
+        return possessor(n) + body + n.say(n.name.key, "name")
     if n.name:  # anna the baker
-        the = words("the", f"{me}.d", f"{me}?")
-        return words(n.name.key, f"{me}.name") + the + body
-    if n.measure:
-        many = n.number is not None
-        vessel = n.measure.plural if many else n.measure.key
-        body = words(vessel, f"{me}.m") + words("of", f"{me}.of", f"{me}.m?") + body
+        return n.say(n.name.key, "name") + n.say("the", "d", "?") + body
+    if n.measure:  # two cups of tea
+        vessel = n.measure.plural if n.number else n.measure.key
+        body = n.say(vessel, "m") + n.say("of", "of", "m?") + body
     return determiner(n, body) + body + (relative(n) if n.rel else [])
 
 
+def noun(n):
+    """The noun with its adjectives."""
+    adjectives = [w for k, a in enumerate(n.adjs) for w in n.say(a.en, f"a{k}")]
+    return adjectives + n.noun_words(n.noun.plural if n.plural else n.noun.en)
+
+
 def possessor(n):
-    if n.owner.pronoun or n.owner.person < 3:
-        form = PRONOUNS[pronoun_key(n.owner)].split()[2]
-        return words(form, str(n.owner.id))
-    return noun_phrase(n.owner) + words("'s", f"{n.id}.of")
+    if n.owner.light:
+        return n.owner.say(PRONOUNS[n.owner.key][2])
+    return noun_phrase(n.owner) + n.say("'s", "of")
+
+
+def article(following):
+    return "an" if following[0] in "aeiou" else "a"
 
 
 def determiner(n, body):
-    me = str(n.id)
-    d = (f"{me}.d", f"{me}?")
     if n.det in ("poss", "own"):
-        number = words(n.number.key, f"{me}.n") if n.number else []
-        return possessor(n) + number
+        return possessor(n)
     if n.number:
-        return words(n.number.key, f"{me}.n")
+        return n.say(n.number.key, "n")
     if n.det == "a":
-        return words(article(body[0].text), *d)
+        return n.say(article(body[0].text), "d", "?")
     if n.det == "all":
-        return words("all", f"{me}.all") + words("the", *d)
+        return n.say("all", "all") + n.say("the", "d", "?")
     if n.det == "this":
-        return words("these" if n.plural else "this", f"{me}.d")
-    if n.det in ("the", "some", "many"):
-        return words(n.det, *(d if n.det == "the" else d[:1]))
-    if n.det == "which":
-        return words("how", f"{me}.d") + words("many", f"{me}.d")
-    return []
+        return n.say("these" if n.plural else "this", "d")
+    if n.det == "the":
+        return n.say("the", "d", "?")
+    return n.say(n.det, "d") if n.det in ("some", "many") else []
 
 
 def relative(n):
-    rel, c = n.rel, n.rel.clause
-    mark = str(rel.id)
-    if rel.kind == "whose":
-        return words("whose", mark) + clause(c, skip="owner")
-    if rel.kind == "where":
-        return words("where", mark) + clause(c)
-    word = [] if rel.bare else words("who" if n.human else "that", mark)
-    return word + clause(c, skip={"of": "obj"}.get(rel.kind, rel.kind))
+    rel = n.rel
+    if rel.kind in ("whose", "where"):
+        return rel.say(rel.kind) + clause(rel.clause)
+    word = [] if rel.bare else rel.say("who" if n.human else "that")
+    return word + clause(rel.clause, skip="subj" if rel.kind == "subj" else "obj")
 
 
 # Verbs
@@ -111,55 +95,24 @@ def form(verb, what) -> str:
         return verb
     if row and getattr(row, what):
         return getattr(row, what)
-    if what == "participle":
-        return form(verb, "past")
-    y = verb.endswith("y") and verb[-2] not in "aeiou"
+    if what == "ing":
+        return verb.removesuffix("e") + "ing"
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        verb = verb[:-1] + "ie"  # carries, carried
     if what == "s":
-        if y:
-            return verb[:-1] + "ies"
         return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "o")) else "s")
-    if what == "past":
-        if y:
-            return verb[:-1] + "ied"
-        return verb + ("d" if verb.endswith("e") else "ed")
-    return (verb[:-1] if verb.endswith("e") and verb != "be" else verb) + "ing"
+    return verb + ("d" if verb.endswith("e") else "ed")
 
 
 def finite(verb, n, past):
+    many = n.plural or n.person == 2
+    if verb == "be" and past:
+        return "were" if many else "was"
     if verb == "be":
-        which = 0 if (n.person == 1 and not n.plural) else 1
-        if n.plural or n.person == 2:
-            which = 2
-        return BE["past" if past else "present"][which]
+        return "are" if many else "am" if n.person == 1 else "is"
     if past:
         return form(verb, "past")
-    third = n.person == 3 and not n.plural
-    return form(verb, "s" if third else "base")
-
-
-def auxiliaries(c):
-    """(lemma, mark, form that it asks of the next verb), in order."""
-    v, found = f"{c.id}.v?", []
-    if c.tense == "future":
-        found.append(("will", (f"{c.id}.will",), "base"))
-    if c.tense in ("perfect", "recent"):
-        found.append(("have", (f"{c.id}.perf", v), "participle"))
-    if c.tense in ("prog", "imperfect") and not c.frame.has("state") and not c.modal:
-        found.append(("be", (f"{c.id}.prog", v), "ing"))
-    if c.passive:
-        found.append(("be", (f"{c.id}.pass", v), "participle"))
-    return found
-
-
-def modal_words(c, past):
-    """The modal, inflected, and whether it is a full verb (which needs do)."""
-    found = aligned(c.modal.past if past else c.modal.en, f"{c.id}.m")
-    for to in found[1:]:
-        to.marks += (f"{c.id}.v?",)
-    lexical = c.modal.key in ("want", "like", "love", "have_to")
-    if lexical and not past and c.subj.person == 3 and not c.subj.plural:
-        found[0].text = form(found[0].text, "s")
-    return found, lexical
+    return form(verb, "s" if n.person == 3 and not n.plural else "base")
 
 
 def subject_of(c):
@@ -168,194 +121,176 @@ def subject_of(c):
 
 def verb_group(c):
     """(finite word, the words after it): not yet with a subject between them."""
-    past = c.tense in ("past", "imperfect")
-    verb = c.frame.en.split()[0].rstrip("*")
-    v = (f"{c.id}.v?", f"{c.id}.be") if "!" in c.frame.en else (f"{c.id}.v",)
-    chain, asked, rest = auxiliaries(c), None, []
-    need_do = (c.neg == "not" or (c.asks and c.asks != "subj")) and not c.command
+    past, subj = c.tense in ("past", "imperfect"), subject_of(c)
+    lemma = c.frame.en.split()[0].rstrip("*")
+    v = ("v?", "be") if "!" in c.frame.en else ("v",)
+    needs_do = c.neg == "not" or c.asks not in ("", "subj")
     if c.modal:
-        found, lexical = modal_words(c, past)
-        if need_do and lexical:
-            found[0].text = c.modal.en.split("/")[0]
-            do = Word(finite("do", subject_of(c), past), (f"{c.id}.m.1?", f"{c.id}.q~"))
-            return do, found + words(verb, *v)
-        if c.neg == "not" and c.modal.key == "can" and found[0].text == "can":
-            found[0] = Word("cannot", (*found[0].marks, f"{c.id}.neg"))
-        return found[0], found[1:] + words(verb, *v)
-    for lemma, marks, asks in chain:
-        text = form(lemma, asked) if asked else finite_aux(lemma, c, past)
-        rest.append(Word(text, marks))
-        asked = asks
-    if rest:
-        rest += words(form(verb, asked), *v)
-        return rest[0], rest[1:]
+        return modal_group(c, past, c.say(lemma, *v), needs_do)
+    if c.tense == "future":
+        return c.say("will", "will")[0], c.say(lemma, *v)
+    tense = "passive" if c.passive else c.tense
+    if tense in AUXILIARIES and not c.frame.has("state"):
+        helper, mark, what = AUXILIARIES[tense]
+        first = c.say(finite(helper, subj, past), mark, "v?")
+        return first[0], c.say(form(lemma, what), *v)
     if c.command and c.neg:
-        return Word("do", (f"{c.id}.neg~",)), words(verb, *v)
-    if c.command:
-        return Word(verb, v), []
-    if need_do and verb != "be":
-        do = Word(finite("do", subject_of(c), past), (f"{c.id}.v?", f"{c.id}.q~"))
-        return do, words(verb, *v)
-    return Word(finite(verb, subject_of(c), past), v), []
+        return c.say("do", "neg~")[0], c.say(lemma, *v)
+    if needs_do and lemma != "be":
+        return c.say(finite("do", subj, past), "v?", "q~")[0], c.say(lemma, *v)
+    return c.say(finite(lemma, subj, past), *v)[0], []
 
 
-def finite_aux(lemma, c, past):
-    return lemma if lemma == "will" else finite(lemma, subject_of(c), past)
+def modal_group(c, past, verb, needs_do):
+    """can read, cannot read; but: wants to read, doesn't want to read."""
+    found = aligned(c.modal.past if past else c.modal.en, c.mark("m"))
+    for to in found[1:]:
+        to.marks += (c.mark("v?"),)
+    full = len(found) > 1  # a verb of its own
+    if full and needs_do:
+        found[0].text = c.modal.en.split("/")[0]
+        return c.say(finite("do", c.subj, past), "m.1?", "q~")[0], found + verb
+    if full and not past:
+        found[0].text = finite(found[0].text, c.subj, past)
+    elif c.neg == "not" and found[0].text == "can":
+        found[0] = Word("cannot", (*found[0].marks, c.mark("neg")))
+    return found[0], found[1:] + verb
+
+
+# What follows the verb
 
 
 def particle(c):
-    """(word, does it part from its verb?)"""
-    rest = c.frame.en.replace("*", "").split()[1:]
+    """What else belongs to the verb: for, up, the violin, for a walk."""
+    rest = c.frame.en.rstrip("*").split()[1:]
     if rest and rest[-1].endswith("^"):  # play the violin: a noun of its own
-        the = words(" ".join(rest[:-1]), f"{c.id}.the", f"{c.id}.o?")
-        return the + words(rest[-1][:-1], f"{c.id}.o"), False
-    if rest and rest[-1] in ("to", "from") and c.place and c.place.np is None:
+        return c.say(" ".join(rest[:-1]), "the", "o?") + c.say(rest[-1][:-1], "o")
+    if rest[-1:] == ["to"] and c.place and c.place.np is None:  # go there
         rest = rest[:-1]
-    kinds = {"!": (f"{c.id}.v",), "^": (f"{c.id}.v?",)}
-    other = (f"{c.id}.p", f"{c.id}.v?")
-    found = [Word(w.rstrip("!^"), kinds.get(w[-1], other)) for w in rest]
-    return found, c.frame.en.endswith("*")
-
-
-def objects(c, skip):
-    part, parts = particle(c)
-    if c.passive:
-        return words("by", f"{c.id}.by") + noun_phrase(c.subj, 1)
-    if c.frame.key == "exist":
-        return noun_phrase(c.subj)
-    obj = [] if c.obj is None or skip == "obj" else noun_phrase(c.obj, 1)
-    to = [] if c.to is None or skip == "to" else noun_phrase(c.to, 1)
-    if parts and obj and (c.obj.pronoun or len(obj) <= 3):
-        found = obj + part
-    else:
-        found = part + obj
-    if not to:
-        return found
-    if c.shift:
-        return to + found
-    return (
-        found
-        + words("for" if c.frame.has("for") else "to", f"{c.id}.to", f"{head(c.to)}?")
-        + to
-    )
-
-
-def place(p, to=False) -> list[Word]:
-    if p.np is None:
-        found = aligned(p.prep.en, p.id)
-        return found[1:] if to and p.prep.key == "home" else found
-    preposition = words("to", f"{p.id}.1") if to else aligned(p.prep.en, p.id)
-    return preposition + noun_phrase(p.np, 1)
-
-
-def where(c):
-    if c.place is None:
-        return []
-    if c.frame.has("goal") or c.frame.has("from"):
-        if c.place.np is None:
-            return place(c.place)
-        return noun_phrase(c.place.np, 1)
-    found = place(c.place)
-    if c.frame.has("goal2"):
-        found[0].text = {"by": "at"}.get(found[0].text, found[0].text)
-        found[0].marks += (f"{c.id}.v?",)
+    found = []
+    for word in rest:
+        marks = {"!": ("v",), "^": ("v?",)}.get(word[-1], ("p", "v?"))
+        found += c.say(word.rstrip("!^"), *marks)
     return found
 
 
+def objects(c, skip=""):
+    if c.passive:
+        return c.say("by", "by") + noun_phrase(c.subj, 1)
+    if c.frame.key == "exist":
+        return noun_phrase(c.subj)
+    part = particle(c)
+    obj = noun_phrase(c.obj, 1) if c.obj and skip != "obj" else []
+    apart = c.frame.en.endswith("*") and len(obj) <= 3  # picked the hat up
+    found = obj + part if apart else part + obj
+    if c.to is None:
+        return found
+    to = noun_phrase(c.to, 1)
+    if c.shift:
+        return to + found
+    preposition = "for" if c.frame.has("for") else "to"
+    return found + [Word(preposition, (c.mark("to"), c.to.head())), *to]
+
+
+def where(c):
+    p = c.place
+    preposition = aligned(p.prep.en, p.id)
+    if p.np is None:
+        return preposition
+    if c.frame.has("goal") or c.frame.has("from"):  # the verb has it: go to
+        return noun_phrase(p.np, 1)
+    if c.frame.has("goal2"):  # arrive by the river, at the river
+        preposition[0].text = preposition[0].text.replace("by", "at")
+        preposition[0].marks += (c.mark("v?"),)
+    return preposition + noun_phrase(p.np, 1)
+
+
 def complement(c):
-    me = f"{c.id}.comp"
-    if isinstance(c.comp, (Clause, Joined)):
-        return words("that", f"{c.id}.that") + render(c.comp)
     if c.comp is None:
         return []
+    if isinstance(c.comp, (Clause, Joined)):
+        return c.say("that", "that") + render(c.comp)
+    quality = c.say(c.comp.en, "comp")
     if hasattr(c.comp, "plural"):  # a trade: is a baker
-        return words(article(c.comp.en), f"{me}?") + words(c.comp.en, me)
+        return c.say(article(c.comp.en), "comp?") + quality
     if c.degree == "very":
-        return words("very", f"{c.id}.deg") + words(c.comp.en, me)
+        return c.say("very", "deg") + quality
     if c.degree == "as":
-        found = words("as", f"{c.id}.deg") + words(c.comp.en, me)
-        return found + words("as", f"{c.id}.than") + noun_phrase(c.than, 1)
+        return (
+            c.say("as", "deg") + quality + c.say("as", "than") + noun_phrase(c.than, 1)
+        )
     if c.degree == "more":
-        found = words(c.comp.more, me)
-        found[0].marks = (f"{c.id}.deg", *((me,) if len(found) == 1 else (f"{me}?",)))
-        return found + words("than", f"{c.id}.than") + noun_phrase(c.than, 1)
-    return words(c.comp.en, me)
+        first, *rest = c.comp.more.split()
+        quality = c.say(first, "deg", "comp?" if rest else "comp")
+        quality += c.say(" ".join(rest), "comp")
+        return quality + c.say("than", "than") + noun_phrase(c.than, 1)
+    return quality
 
 
 def adverbs(c):
     """(those beside the verb, those at the end)"""
     if c.tense == "recent":
-        return words("just", f"{c.id}.just"), []
+        return c.say("just", "just"), []
     if c.neg == "never":
-        return words("never", f"{c.id}.neg"), []
-    if c.adverb is None:
-        return [], []
-    found = aligned(c.adverb.row.en, c.adverb.id)
-    return ([], found) if c.adverb.row.en_last else (found, [])
+        return c.say("never", "neg"), []
+    found = told(c.adverb, "en")
+    return ([], found) if c.adverb and c.adverb.row.en_last else (found, [])
+
+
+# Clauses
 
 
 def clause(c, skip="") -> list[Word]:
     first, rest = verb_group(c)
     middle, last = adverbs(c)
-    subject = [] if skip == "subj" or c.shared or c.command else subject_words(c, skip)
-    front = aligned(c.time.row.en, c.time.id) if c.time and c.front else []
-    time = aligned(c.time.row.en, c.time.id) if c.time and not c.front else []
-    manner = aligned(c.manner.row.en, c.manner.id) if c.manner else []
-    not_ = (
-        words("not", f"{c.id}.neg") if c.neg == "not" and first.text != "cannot" else []
-    )
-    tail = objects(c, skip) + complement(c)
-    tail += ([] if skip in ("where", "place") else where(c)) + last + manner + time
-    if c.purpose:
-        tail += words("to", f"{c.purpose.id}.to2", f"{c.purpose.id}.v?") + infinitive(
-            c.purpose
-        )
-    comma = words(",", f"{c.id}.comma") if front else []
-    if c.asks and c.asks != "subj":
-        verb = [first] + subject + not_ + middle + rest
-        return asked(c) + verb + tail
-    full_verb = not rest and first.marks[0].startswith(f"{c.id}.v")
-    simple = full_verb and first.text not in ("am", "is", "are", "was", "were")
-    if c.shared and rest and c.tense in ("future", "prog", "perfect"):
-        verb = middle + rest  # … will eat an apple and drink milk
-    elif simple or (
-        c.modal and c.modal.key in ("want", "like", "love", "have_to") and middle
-    ):
-        verb = middle + [first] + not_ + rest
+    hidden = skip == "subj" or c.shared or c.command
+    subject = [] if hidden else subject_words(c)
+    not_ = c.say("not", "neg") if c.neg == "not" and first.text != "cannot" else []
+    end = tail(c, skip, last)
+    if c.asks not in ("", "subj"):
+        return asked(c) + [first] + subject + not_ + middle + rest + end
+    if c.shared and c.tense == "future":
+        verb = rest  # … will eat an apple and drink milk
+    elif rest or c.frame.en.startswith("be "):
+        verb = [first] + not_ + middle + rest  # has already eaten, are all afraid
     else:
-        verb = [first] + not_ + middle + rest
-    please = words("please", f"{c.id}.please") if c.command and not c.neg else []
-    return front + comma + please + subject + verb + tail
+        verb = middle + [first] + not_  # often eats
+    front = told(c.time, "en") + c.say(",", "comma") if c.time and c.front else []
+    please = c.say("please", "please") if c.command and not c.neg else []
+    return front + please + subject + verb + end
 
 
-def subject_words(c, skip):
+def tail(c, skip, last):
+    """What stands after the verb; last: an adverb."""
+    found = objects(c, skip) + complement(c)
+    if c.place and skip != "place":
+        found += where(c)
+    found += last + told(c.manner, "en")
+    if not c.front:
+        found += told(c.time, "en")
+    if c.purpose:
+        lemma = c.purpose.frame.en.split()[0].rstrip("*")
+        found += c.purpose.say("to", "to2", "v?") + c.purpose.say(lemma, "v")
+        found += objects(c.purpose)
+    return found
+
+
+def subject_words(c):
     if c.frame.key == "exist":
-        return words("there", f"{c.id}.v?")
+        return c.say("there", "v?")
     if c.asks == "subj":
-        return words("who", f"{c.subj.id}")
-    if skip == "owner":  # whose dog
-        n = c.subj
-        adjectives = [
-            w for k, a in enumerate(n.adjs) for w in words(a.en, f"{n.id}.a{k}")
-        ]
-        return adjectives + noun_words(n.noun.plural if n.plural else n.noun.en, n.id)
+        return c.subj.say("who")
     return noun_phrase(subject_of(c))
 
 
 def asked(c):
+    """What the question asks for, which stands first."""
     if c.asks == "yes":
         return []
     if c.asks == "number":
-        n = c.obj
-        many = words("how many", f"{n.id}.d")
-        return many + noun_words(n.noun.plural, str(n.id))
-    word = WH["person" if c.asks == "obj" and c.obj.human else c.asks]
-    return words(word, f"{c.id}.wh")
-
-
-def infinitive(c):
-    verb = words(c.frame.en.split()[0].rstrip("*"), f"{c.id}.v")
-    return verb + objects(c, "") + where(c)
+        return c.obj.say("how many", "d") + c.obj.noun_words(c.obj.noun.plural)
+    human = c.asks == "obj" and c.obj.human
+    return c.say("who" if human else WHAT_IS_ASKED[c.asks], "wh")
 
 
 # Sentences
@@ -363,22 +298,12 @@ def infinitive(c):
 
 def render(node) -> list[Word]:
     if isinstance(node, Clause):
-        return clause(node, skip_of(node))
+        return clause(node, SKIPPED.get(node.asks, ""))
     if isinstance(node, Weather):
-        return aligned(node.row.en, node.id)
-    mark = node.id
-    joint = aligned(node.how.en, mark)
+        return told(node, "en")
     first, second = render(node.first), render(node.second)
-    if "sub" in node.how.kinds and not node.swapped:
-        return joint + first + words(",", f"{mark}.comma") + second
-    if "sub" in node.how.kinds or "last" in node.how.kinds:
-        return second + joint + first
-    return first + joint + second
-
-
-def skip_of(c):
-    return {"number": "obj", "obj": "obj", "place": "place"}.get(c.asks, "")
+    return in_order(node, aligned(node.how.en, node.id), first, second, node.swapped)
 
 
 def sentence(node, end) -> list[Word]:
-    return render(node) + [Word(end, ("end", "q2~") if end == "?" else ("end",))]
+    return render(node) + end_mark(end)
