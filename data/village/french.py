@@ -187,14 +187,19 @@ def rel_word(rel, text):
 # Verbs
 
 
+def regular(lemma):
+    """The stem of a verb that needs no line in the table."""
+    if not lemma.endswith("er"):
+        raise ValueError(f"verbs_fr.tsv lacks {lemma!r}, which doesn't end in -er")
+    return lemma[:-2]
+
+
 def present(lemma):
     """je tu il nous ils"""
     row = VERBS.get(lemma)
     if row and row.present:
         return row.present.split()
-    if not lemma.endswith("er"):
-        raise ValueError(f"verbs_fr.tsv lacks {lemma!r}, which doesn't end in -er")
-    stem = lemma[:-2]
+    stem = regular(lemma)
     us = stem + ("eons" if stem.endswith("g") else "ons")
     return [stem + "e", stem + "es", stem + "e", us, stem + "ent"]
 
@@ -202,7 +207,7 @@ def present(lemma):
 def participle(lemma):
     """Its four forms."""
     row = VERBS.get(lemma)
-    text = row.participle if row else lemma[:-2] + "é"
+    text = row.participle if row else regular(lemma) + "é"
     return f"{text} {text}e {text.removesuffix('s')}s {text}es"
 
 

@@ -3,6 +3,7 @@
 python data/village/generate.py                        write everything
 python data/village/generate.py --check                compare with the files
 python data/village/generate.py --sample 60 --seed 7   print sentences with their links
+python data/village/generate.py --try owl --sample 5   print new ones with a row
 python data/village/generate.py --explain "i am tired ."   by which rows it came about
 """
 
@@ -25,7 +26,7 @@ import chinese  # noqa: E402
 import english  # noqa: E402
 import french  # noqa: E402
 import sheet  # noqa: E402
-from core import Reject, aligned, links  # noqa: E402
+from core import Reject, aligned, links, table  # noqa: E402
 from draw import HELD_OUT  # noqa: E402
 from near import Neighbours  # noqa: E402
 from phenomena import tags  # noqa: E402
@@ -54,6 +55,7 @@ LEAST = 20  # a form of a word that is rarer in the pool is left out, with its s
 SPARE = 1.25  # drafts for one sentence that is kept
 HELD_PER_PAIR = 9
 NEW_NAMES = 40
+TRIES = 20_000
 SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
 ENOUGH = 22  # sentences of each phenomenon in test, at least
 EXAMPLES = (
@@ -355,6 +357,28 @@ def sample(number, seed):
         print(show(pool[int(rng.random() * len(pool))]), end="\n\n")
 
 
+def attempt(key, number, seed):
+    """Print new sentences in which the row with this key takes part."""
+    tables = sorted(path.stem for path in (HERE / "tables").glob("*.tsv"))
+    if not any(key in table(name) for name in tables):
+        sys.exit(f"no table has a row with the key {key!r}: {', '.join(tables)}")
+    writer, left = Writer(seed), number
+
+    def accept(sides):
+        used = any(row.key == key for row in writer.draw.rows)
+        return () if used and fit(sides, 3, 30) else None
+
+    for k in range(TRIES):
+        _, _, hows = BUCKETS[k % len(BUCKETS)]
+        row = writer.write(hows[0], accept)
+        if row is not None:
+            print(show(row), end="\n\n")
+            left -= 1
+        if not left:
+            return
+    sys.exit(f"{number - left} sentences with {key!r} in {TRIES:,} drafts: too rare")
+
+
 def explain(text):
     """Draw the corpus again until the sentence comes, and say which rows it used."""
     if not any(text in row[:3] for row in written()):
@@ -380,11 +404,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--check", action="store_true", help="regenerate and compare")
     p.add_argument("--sample", type=int, metavar="N", help="print N sentences")
+    p.add_argument("--try", dest="key", metavar="KEY", help="new ones with this row")
     p.add_argument("--explain", metavar="SENTENCE", help="by which rows it came about")
     p.add_argument("--seed", type=int, default=0, help="which sample")
     p.add_argument("--out", type=Path, default=HERE, help="where the .tsv.gz files go")
     args = p.parse_args()
-    if args.sample:
+    if args.key:
+        attempt(args.key, args.sample or 10, args.seed)
+    elif args.sample:
         sample(args.sample, args.seed)
     elif args.explain:
         explain(args.explain)

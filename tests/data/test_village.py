@@ -400,7 +400,7 @@ def test_women_and_men_do_the_same_things(village):
 
 # --- the generator ----------------------------------------------------------------
 
-MOST_LINES = 4_600
+MOST_LINES = 4_250
 DRAW = """
 import json, sys
 from generate import Writer
@@ -486,6 +486,13 @@ def test_sample():
     assert one.stdout == two.stdout != other.stdout
     assert one.stdout.count("  tags   ") == 3
     assert re.search(r"  en-fr  .*\w-\w", one.stdout)
+
+
+def test_try():
+    done = run("generate.py", "--try", "umbrella", "--sample", 2)
+    assert done.stdout.count("  tags   ") == done.stdout.count("雨伞") // 2 == 2
+    unknown = run("generate.py", "--try", "zebra")
+    assert unknown.returncode == 1 and "no table has a row" in unknown.stderr
 
 
 def test_explain_an_example():
