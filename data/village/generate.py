@@ -1,402 +1,424 @@
 """Write the Village corpus: the .tsv.gz files, SHA256SUMS, the datasheet's tables.
 
-python data/village/generate.py                      write everything
-python data/village/generate.py --check              compare with the files
-python data/village/generate.py --sample 60 --seed 7 print sentences with their links
+python data/village/generate.py                        write everything
+python data/village/generate.py --check                compare with the files
+python data/village/generate.py --sample 60 --seed 7   print sentences with their links
+python data/village/generate.py --try owl --sample 5   print new ones with a row
+python data/village/generate.py --explain "i am tired ."   by which rows it came about
 """
-
-from __future__ import annotations
 
 import argparse
 import gc
 import gzip
 import hashlib
 import io
-import os
 import random
+import re
 import sys
 from collections import Counter
+from itertools import combinations, cycle, islice, pairwise
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from core import HELD, Gen, Reject, fields, finish, pat  # noqa: E402
-from grammar import draft  # noqa: E402
-from lexicon import TOO_RARE  # noqa: E402
+import chinese  # noqa: E402
+import english  # noqa: E402
+import french  # noqa: E402
+import sheet  # noqa: E402
+from core import Reject, aligned, links, table  # noqa: E402
+from draw import HELD_OUT  # noqa: E402
+from near import Neighbours  # noqa: E402
+from phenomena import tags  # noqa: E402
+from scenes import Scenes  # noqa: E402
+from sheet import read, size, tags_of, with_tags  # noqa: E402
 
 SEED = 20150519
 HEADER = ("en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags")
-SPLITS = ("train", "valid", "test", "long")
 SIZES = {"train": 24_000, "valid": 1_000, "test": 1_000, "long": 540}
-BUCKETS = ((3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30))
-SHARES = (0.125, 0.17, 0.20, 0.20, 0.185, 0.12)
-HELD_PER_PAIR = 6
-LONG_SHARES = (0.25, 0.37, 0.26, 0.12)
-LONG_BUCKETS = ((31, 36), (37, 42), (43, 48), (49, 60))
-
-
-def bucket_of(n: int, buckets=BUCKETS) -> int | None:
-    for k, (low, high) in enumerate(buckets):
-        if low <= n <= high:
-            return k
-    return None
-
-
-# bucket -> ((sentence class, least and most richness), …)
-HOW = (
-    ((0, 0.0, 0.15), (0, 0.0, 0.3)),
-    ((0, 0.1, 0.6), (1, 0.0, 0.4)),
-    ((1, 0.3, 0.9), (2, 0.0, 0.6), (2, 0.1, 0.7)),
-    ((2, 0.4, 1.0), (3, 0.0, 0.6)),
-    ((3, 0.3, 1.0), (4, 0.0, 0.6), (4, 0.1, 0.8)),
-    ((4, 0.4, 1.0), (4, 0.2, 0.8)),
+# English tokens -> share of the sentences, (clauses, least and most richness) to try
+BUCKETS = (
+    ((3, 6), 0.125, ((1, 0.0, 0.3),)),
+    ((7, 10), 0.17, ((1, 0.2, 1.0), (2, 0.0, 0.4))),
+    ((11, 15), 0.20, ((1, 0.6, 1.0), (2, 0.0, 0.8), (2, 0.0, 0.8))),
+    ((16, 20), 0.20, ((2, 0.5, 1.0), (3, 0.1, 0.7))),
+    ((21, 25), 0.185, ((3, 0.5, 1.0), (3, 0.5, 1.0), (4, 0.2, 0.8))),
+    ((26, 30), 0.12, ((3, 0.8, 1.0), (3, 0.8, 1.0), (4, 0.5, 1.0))),
+)
+LONG = (
+    ((31, 36), 0.25, ((5, 0.2, 1.0),)),
+    ((37, 42), 0.37, ((5, 0.5, 1.0), (6, 0.3, 1.0))),
+    ((43, 48), 0.26, ((6, 0.5, 1.0),)),
+    ((49, 60), 0.12, ((7, 0.4, 1.0),)),
+)
+LEAST = 20  # a form of a word that is rarer in the pool is left out, with its sentence
+SPARE = 1.25  # drafts for one sentence that is kept
+HELD_PER_PAIR = 9
+NEW_NAMES = 40
+TRIES = 20_000
+SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
+ENOUGH = 22  # sentences of each phenomenon in test, at least
+EXAMPLES = (
+    ("i/1 love/2 you/3 ./4", "je/1 t'/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
+    (
+        "i/1 love/2 to/3? eat/3 apples/4 ./5",
+        "j'/1 aime/2 manger/3 des/4? pommes/4 ./5",
+        "我/1 爱/2 吃/3 苹果/4 。/5",
+    ),
 )
 
 
-LONG_HOW = (((5, 0.5, 1.0),), ((5, 0.7, 1.2),), ((5, 1.0, 1.6),), ((5, 1.2, 1.6),))
+# Sentences
 
 
 class Writer:
     """Draws sentences that are new in each of the three languages."""
 
-    def __init__(self, seed: int):
-        self.g = Gen(random.Random(seed))
-        self.seen: tuple[set, set, set] = (set(), set(), set())
+    def __init__(self, seed=SEED):
+        self.draw = Scenes(random.Random(seed))
+        self.draw.start(0)
+        self.seen = set()
 
-    def row(self, words, extra=()):
+    def row(self, sides, found):
         """The seven columns, or None if one of the sentences was written before."""
-        row = (*fields(words), ",".join(sorted(self.g.tags | set(extra))))
-        if any(text in seen for text, seen in zip(row, self.seen, strict=False)):
+        texts = [" ".join(word.text for word in side) for side in sides]
+        if self.seen.intersection(texts):
             return None
-        for text, seen in zip(row, self.seen, strict=False):
-            seen.add(text)
-        return row
+        self.seen.update(texts)
+        joined = [links(one, other) for one, other in combinations(sides, 2)]
+        return (*texts, *joined, ",".join(sorted(found)))
 
-    def try_draft(self, level, rich, held=False, wanted=None):
-        """The words of a sentence; None when the draft fails or its English
-        length isn't `wanted`."""
-        self.g.allow_held = held
+    def draft(self, clauses, rich):
+        """The words in three languages, the tree; None where it can't be said."""
         try:
-            phrase, q = draft(self.g, level, rich)
+            node, end = self.draw.sentence(clauses, rich)
+            sides = [part.sentence(node, end) for part in (english, french, chinese)]
         except Reject:
-            return None
-        if wanted is not None and not wanted(len(phrase.en) + 1):
-            return None
-        if any(w in TOO_RARE for w, _ in phrase.fr):
-            return None
-        return finish(self.g, phrase, "?" if q else ".", q)
+            return None, None
+        if any(a.text == b.text for side in sides for a, b in pairwise(side)):
+            return None, None  # a word twice in a row reads badly
+        return sides, node
 
-    def collect(self, quota, buckets, how, longest, shortest):
-        """Rows that fill `quota` sentences a bucket (by English length)."""
-        g, rows, left = self.g, [], list(quota)
-        per_length = {
-            n: q / (high - low + 1) * 1.35 + 2
-            for q, (low, high) in zip(quota, buckets, strict=True)
-            for n in range(low, high + 1)
-        }
-        count: Counter = Counter()
-        tries = 0
+    def write(self, how, accept):
+        """The row of a new draft, or None.
 
-        def wanted(n):
-            b = bucket_of(n, buckets)
-            return b is not None and left[b] and count[n] < per_length[n]
+        accept takes the three sentences: tags to add, or None where they don't fit.
+        """
+        clauses, least, most = how
+        rich = least + (most - least) * self.draw.rng.random()
+        sides, node = self.draft(clauses, rich)
+        more = None if sides is None else accept(sides)
+        if more is None:
+            return None
+        return self.row(sides, tags(node, *sides) | self.draw.tags.union(more))
+
+    def collect(self, quota, buckets, longest, shortest, extra=lambda draw: ()):
+        """Rows that fill `quota` sentences a bucket, by English length."""
+        rng, rows, left = self.draw.rng, [], list(quota)
+
+        def accept(sides):
+            k = bucket(len(sides[0]), buckets)
+            wanted = k is not None and left[k] and fit(sides, shortest, longest)
+            return extra(self.draw) if wanted else None
 
         while any(left):
-            tries += 1
-            if (
-                tries % 400 == 0
-            ):  # short lengths may be exhausted: allow more of the others
-                for n in per_length:
-                    per_length[n] *= 1.004
             k = max(range(len(left)), key=lambda b: left[b] / max(1, quota[b]))
-            level, low, high = g.one(how[k])
-            rich = low + (high - low) * g.rng.random()
-            words = self.try_draft(level, rich, wanted=wanted)
-            if words is None:
-                continue
-            lengths = [len(x) for x in words]
-            if min(lengths) < shortest or max(lengths) > longest:
-                continue
-            b = bucket_of(lengths[0], buckets)
-            row = self.row(words)
-            if row is None:
-                continue
-            count[lengths[0]] += 1
-            left[b] -= 1
-            rows.append(row)
-        return rows
-
-    def held_out(self):
-        """HELD_PER_PAIR sentences for each held-out pair."""
-        g, rows = self.g, []
-        left = dict.fromkeys(sorted(HELD), HELD_PER_PAIR)
-        g.force_held = True
-        k = 0
-        while any(left.values()):
-            k += 1
-            level, low, high = g.one(HOW[k % len(HOW)])
-            words = self.try_draft(
-                level, low + (high - low) * g.rng.random(), held=True
-            )
-            if words is None:
-                continue
-            hits = sorted(g.pairs & HELD)
-            if not hits or not all(left[p] for p in hits):
-                continue
-            lengths = [len(x) for x in words]
-            if min(lengths) < 3 or max(lengths) > 30:
-                continue
-            row = self.row(words, {"held-out-pair"})
-            if row is None:
-                continue
-            for p in hits:
-                left[p] -= 1
-            rows.append(row)
-        g.force_held = False
+            _, _, hows = buckets[k]
+            row = self.write(hows[int(rng.random() * len(hows))], accept)
+            if row is not None:
+                left[bucket(size(row), buckets)] -= 1
+                rows.append(row)
         return rows
 
 
-def source_examples(writer: Writer):
+def fit(sides, shortest, longest):
+    return shortest <= min(map(len, sides)) and max(map(len, sides)) <= longest
+
+
+def bucket(length, buckets=BUCKETS):
+    """Which of the buckets is for sentences of this length; None if none is."""
+    ranges = [range(low, high + 1) for (low, high), _, _ in buckets]
+    return next((k for k, lengths in enumerate(ranges) if length in lengths), None)
+
+
+def shares(buckets, total):
+    return [round(share * total) for _, share, _ in buckets]
+
+
+def examples(writer):
     """The two sentences the course's sources explain attention with."""
-    g = writer.g
-    out = []
-    for en, fr, zh, tags in (
-        ("i/1 love/2 you/3", "je/1 te/3 aime/2", "我/1 爱/2 你/3", {"clitic"}),
-        (
-            "i/1 love/2 to eat/3 apples/4",
-            "je/1 aime/2 manger/3 des pommes/4",
-            "我/1 爱/2 吃/3 苹果/4",
-            {"infinitive"},
-        ),
-    ):
-        g.reset(0.0, False)
-        words = finish(g, pat(g, en, fr, zh))
-        g.tags |= tags
-        out.append(writer.row(words, {"source-example"}))
-    return out
+    found = [[aligned(text, 0) for text in three] for three in EXAMPLES]
+    return [writer.row(sides, {"source-example"}) for sides in found]
 
 
-def build(seed: int = SEED) -> dict[str, list[tuple[str, ...]]]:
+def held_out(writer):
+    """HELD_PER_PAIR sentences with each pair that training never sees."""
+    draw, rows = writer.draw, []
+    hows = cycle(how for _, _, (how, *_) in BUCKETS[1:] + BUCKETS[:1])
+    left = dict.fromkeys(HELD_OUT, HELD_PER_PAIR)
+
+    def accept(sides):
+        hits = draw.pairs & HELD_OUT
+        wanted = hits and all(left[pair] for pair in hits) and fit(sides, 3, 30)
+        return {"held-out-pair"} if wanted else None
+
+    draw.force_held = True
+    while any(left.values()):
+        row = writer.write(next(hows), accept)
+        if row is not None:
+            left.update({pair: left[pair] - 1 for pair in draw.pairs & HELD_OUT})
+            rows.append(row)
+    draw.force_held = False
+    return rows
+
+
+def with_new_names(writer):
+    named = sheet.new_names()
+
+    def wanted(draw):
+        return {"new-name"} if any(row.key in named for row in draw.rows) else None
+
+    writer.draw.split = "test"
+    rows = writer.collect(shares(BUCKETS, NEW_NAMES), BUCKETS, 30, 3, wanted)
+    writer.draw.split = ""
+    return rows
+
+
+# Splits
+
+
+def build(writer) -> dict[str, list[tuple[str, ...]]]:
     """All splits: name -> rows of seven strings."""
-    gc.disable()  # nothing is in a cycle; a tenth faster
-    w = Writer(seed)
-    test = source_examples(w)
-    test += w.held_out()
-    total = SIZES["train"] + SIZES["valid"] + SIZES["test"] - len(test)
-    quota = [round(s * total) for s in SHARES]
-    quota[3] += total - sum(quota)
-    rows = w.collect(quota, BUCKETS, HOW, 30, 3)
-    shuffle(rows, w.g.rng)
-    valid, rows = deal(rows, SIZES["valid"])
-    more, train = deal(rows, SIZES["test"] - len(test))
-    test += more
+    gc.disable()
+    special = examples(writer)
+    total = SPARE * sum(SIZES[name] for name in ("train", "valid", "test"))
+    pool = writer.collect(shares(BUCKETS, int(total)), BUCKETS, 30, 3)
+    pool = without_rare(pool)
+    special += known(held_out(writer), pool)
+    special += known(with_new_names(writer), pool, sheet.new_names())
+    test, pool = deal(pool, SIZES["test"] - len(special))
+    valid, pool = deal(pool, SIZES["valid"])
+    test += special
+    shuffle(pool, writer.draw.rng)
+    enough(test, pool)
+    train = apart(pool, test)[: SIZES["train"]]
+    if len(train) < SIZES["train"]:
+        raise ValueError(f"only {len(train)} sentences for train: raise SPARE")
+    test = sheet.mark_far(test, train)
     for part in (train, valid, test):
-        shuffle(part, w.g.rng)
-    quota = [round(s * SIZES["long"]) for s in LONG_SHARES]
-    long = w.collect(quota, LONG_BUCKETS, LONG_HOW, 60, 31)
-    long.sort(key=lambda r: r[0].count(" "))
-    return {"train": train, "valid": valid, "test": test, "long": long}
+        shuffle(part, writer.draw.rng)
+    long = writer.collect(shares(LONG, SIZES["long"] * 1.2), LONG, 60, 31)
+    long = sorted(known(long, train)[: SIZES["long"]], key=size)
+    splits = {"train": train, "valid": valid, "test": test}
+    return {name: near_tags(rows) for name, rows in splits.items()} | {"long": long}
+
+
+def near_tags(rows):
+    """Only the split "long" is about distance."""
+    return [with_tags(row, tags_of(row) - {"long-distance"}) for row in rows]
+
+
+def without_rare(rows):
+    """The rows whose forms are all frequent enough to be learnt."""
+    while True:
+        counts = [Counter(sheet.words(rows, k)) for k in range(3)]
+        often = [{word for word in count if count[word] >= LEAST} for count in counts]
+        kept = said_with(rows, often)
+        if len(kept) == len(rows):
+            return kept
+        rows = kept  # another form may have become rare
+
+
+def known(rows, train, names=frozenset()):
+    """The rows without a word that train lacks (in any language), but for the names."""
+    return said_with(rows, [names.union(sheet.words(train, k)) for k in range(3)])
+
+
+def said_with(rows, words):
+    """The rows that need no words but these, a set a language."""
+    return [r for r in rows if all(words[k].issuperset(r[k].split()) for k in range(3))]
 
 
 def deal(rows, number):
     """`number` rows spread evenly over the lengths, and the others."""
-    rows = sorted(rows, key=lambda r: r[0].count(" "))
+    rows = sorted(rows, key=size)
     taken = {int((k + 0.5) * len(rows) / number) for k in range(number)}
     return (
-        [r for k, r in enumerate(rows) if k in taken],
-        [r for k, r in enumerate(rows) if k not in taken],
+        [row for k, row in enumerate(rows) if k in taken],
+        [row for k, row in enumerate(rows) if k not in taken],
     )
 
 
-def shuffle(items: list, rng: random.Random) -> None:
+def enough(test, pool):
+    """Take sentences of the phenomena rarer than ENOUGH in test from the pool.
+
+    Each changes places with one as long, whose own phenomena are frequent.
+    """
+
+    def counted(rows):
+        return Counter(tag for row in rows for tag in tags_of(row))
+
+    for tag in sorted(counted(pool)):
+        here = counted(test)
+        often = {t for t in here if here[t] > 2 * ENOUGH} - SPECIAL
+        wanted = (row for row in pool if tag in tags_of(row))
+        for row in list(islice(wanted, max(0, ENOUGH - here[tag]))):
+            same = (r for r in test if bucket(size(r)) == bucket(size(row)))
+            spare = next(r for r in same if often.issuperset(r[6].split(",")))
+            test[test.index(spare)], pool[pool.index(row)] = row, spare
+
+
+def apart(rows, test):
+    """The rows not within a word of a test sentence that has more than five."""
+    texts = [row[0].split() for row in test]
+    near = Neighbours([text for text in texts if len(text) > 5], most=1)
+    return [row for row in rows if not near.within(row[0].split(), 1)]
+
+
+def shuffle(items, rng):
     """Fisher–Yates with rng.random() only: the same on every Python version."""
     for i in range(len(items) - 1, 0, -1):
         j = int(rng.random() * (i + 1))
         items[i], items[j] = items[j], items[i]
 
 
+# Files
+
+
 def pack(rows) -> bytes:
     """The gzip file of one split: same bytes on every run."""
     text = "\n".join("\t".join(row) for row in (HEADER, *rows)) + "\n"
     raw = io.BytesIO()
-    with gzip.GzipFile(
-        filename="", mode="wb", fileobj=raw, compresslevel=9, mtime=0
-    ) as f:
+    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as f:
         f.write(text.encode("utf-8"))
     return raw.getvalue()
 
 
-def sums(files: dict[str, bytes], path: Path) -> str:
-    """SHA256SUMS with the lines of these files first; lines of other files stay."""
-    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    mine = [
-        f"{hashlib.sha256(data).hexdigest()}  village/{name}.tsv.gz"
-        for name, data in files.items()
-    ]
-    return "\n".join([*mine, *(x for x in old if "  village/" not in x)]) + "\n"
+def sums(files, path):
+    """SHA256SUMS with the lines of these files; the others stay."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = [line for line in lines if " village/" not in line]
+    hashes = {path.name: hashlib.sha256(data) for path, data in files.items()}
+    mine = [f"{found.hexdigest()}  village/{name}" for name, found in hashes.items()]
+    return "\n".join([*mine, *lines]) + "\n"
 
 
-# ------------------------------------------------------------------ datasheet
+def regenerate() -> dict[Path, bytes]:
+    """What the files should hold."""
+    splits = build(Writer())
+    found = {HERE / f"{name}.tsv.gz": pack(rows) for name, rows in splits.items()}
+    checksums, datasheet = HERE.parent / "SHA256SUMS", HERE.parent / "README.md"
+    text = sheet.fill(datasheet.read_text(encoding="utf-8"), sheet.tables(splits))
+    found |= {checksums: sums(found, checksums).encode(), datasheet: text.encode()}
+    return found
 
 
-def table(header, rows) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(str(c) for c in row) + " |" for row in rows]
-    return "\n".join(lines)
+def check(files):
+    same = {p.name: p.exists() and p.read_bytes() == data for p, data in files.items()}
+    bad = [name for name, kept in same.items() if not kept]
+    if bad:
+        sys.exit("differs from what the generator writes: " + ", ".join(bad))
+    print("the files are what the generator writes")
 
 
-def tables(splits) -> dict[str, str]:
-    """Name of a marker in the datasheet -> its text."""
-
-    def words(rows, k):
-        return [w for r in rows for w in r[k].split()]
-
-    sizes = []
-    for name, rows in splits.items():
-        cells = [name, f"{len(rows):,}"]
-        for k in range(3):
-            ns = [r[k].count(" ") + 1 for r in rows]
-            cells.append(f"{min(ns)}–{max(ns)} ({sum(ns) / len(ns):.1f})")
-        sizes.append(cells)
-    lengths = []
-    for low, high in (*BUCKETS, *LONG_BUCKETS):
-        cells = [f"{low}–{high}"]
-        for rows in splits.values():
-            n = sum(low <= r[0].count(" ") + 1 <= high for r in rows)
-            cells.append(f"{n:,} ({100 * n / len(rows):.1f} %)")
-        lengths.append(cells)
-    train = splits["train"]
-    vocab = []
-    for k, lang in enumerate(("English", "French", "Chinese")):
-        count = Counter(words(train, k))
-        rare_w, rare = min(count.items(), key=lambda x: (x[1], x[0]))
-        other = {w for n in SPLITS[1:] for w in words(splits[n], k)}
-        vocab.append(
-            [
-                lang,
-                len(count),
-                f"{sum(count.values()):,}",
-                f"{rare_w} ({rare})",
-                len(other - set(count)),
-            ]
-        )
-    tags = sorted(
-        {t for rows in splits.values() for r in rows for t in r[6].split(",") if t}
-    )
-    phenomena = []
-    for t in tags:
-        phenomena.append(
-            [f"`{t}`"]
-            + [
-                f"{sum(t in r[6].split(',') for r in rows):,}"
-                for rows in splits.values()
-            ]
-        )
-    pairs = ", ".join(f"*{a} {n}*" for a, n in sorted(HELD))
-    return {
-        "sizes": table(
-            ("split", "sentences", "English tokens", "French tokens", "Chinese tokens"),
-            sizes,
-        ),
-        "lengths": table(("English tokens", *SPLITS), lengths),
-        "vocabulary": table(
-            (
-                "language",
-                "word forms in train",
-                "tokens in train",
-                "rarest in train",
-                "unknown in the other splits",
-            ),
-            vocab,
-        ),
-        "phenomena": table(("tag", *SPLITS), phenomena),
-        "held-out": pairs,
-    }
+def write(files, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, data in files.items():
+        path = path if folder == HERE else folder / path.name
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(data)
+        part.replace(path)
 
 
-def fill(text: str, parts: dict[str, str]) -> str:
-    """Put each table between its markers."""
-    for name, part in parts.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        if begin not in text or end not in text:
-            raise ValueError(f"data/README.md: the markers of {name!r} are missing")
-        head, rest = text.split(begin, 1)
-        text = head + begin + "\n" + part + "\n" + end + rest.split(end, 1)[1]
-    return text
+# Looking at sentences
+
+
+def written():
+    """All rows of the files."""
+    return [row for name in SIZES for row in read(HERE / f"{name}.tsv.gz")]
 
 
 def show(row) -> str:
     """A row with its links spelled out."""
-    en, fr, zh = (row[k].split() for k in range(3))
-
-    def pairs(a, b, links):
-        out = []
-        for link in links.split():
-            i, j = link.split("-")
-            out.append(f"{a[int(i)]}–{b[int(j)]}")
-        return "  ".join(out)
-
-    return "\n".join(
-        (
-            row[0],
-            row[1],
-            row[2],
-            "  en-fr  " + pairs(en, fr, row[3]),
-            "  en-zh  " + pairs(en, zh, row[4]),
-            "  tags   " + row[6],
-        )
-    )
+    lines = list(row[:3])
+    for target, name in ((1, "en-fr"), (2, "en-zh")):
+        one, two, spelled = row[0].split(), row[target].split(), []
+        for i, mark, j in re.findall(r"(\d+)([-?])(\d+)", row[target + 2]):
+            spelled.append(one[int(i)] + mark + two[int(j)])
+        lines.append(f"  {name}  " + "  ".join(spelled))
+    return "\n".join([*lines, "  tags   " + row[6]])
 
 
-def read(path: Path):
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as f:
-        next(f)
-        return [tuple(line.rstrip("\n").split("\t")) for line in f]
+def sample(number, seed):
+    rng, rows = random.Random(seed), written()
+    long = [row for row in rows if size(row) > 30]
+    for k in range(number):
+        pool = long if k % 6 == 5 else rows
+        print(show(pool[int(rng.random() * len(pool))]), end="\n\n")
 
 
-def main() -> None:
+def attempt(key, number, seed):
+    """Print new sentences in which the row with this key takes part."""
+    tables = sorted(path.stem for path in (HERE / "tables").glob("*.tsv"))
+    if not any(key in table(name) for name in tables):
+        sys.exit(f"no table has a row with the key {key!r}: {', '.join(tables)}")
+    writer, left = Writer(seed), number
+
+    def accept(sides):
+        used = any(row.key == key for row in writer.draw.rows)
+        return () if used and fit(sides, 3, 30) else None
+
+    for k in range(TRIES):
+        _, _, hows = BUCKETS[k % len(BUCKETS)]
+        row = writer.write(hows[0], accept)
+        if row is not None:
+            print(show(row), end="\n\n")
+            left -= 1
+        if not left:
+            return
+    sys.exit(f"{number - left} sentences with {key!r} in {TRIES:,} drafts: too rare")
+
+
+def explain(text):
+    """Draw the corpus again until the sentence comes, and say which rows it used."""
+    if not any(text in row[:3] for row in written()):
+        sys.exit(f"no sentence of the corpus reads {text!r} (words apart by spaces)")
+    writer = Writer()
+    keep = writer.row
+
+    def watch(sides, found):
+        row = keep(sides, found)
+        if row is not None and text in row[:3]:
+            print(show(row))
+            for used in sorted(writer.draw.rows, key=lambda r: r.line):
+                print(f"  {used.line:20} {used.key}")
+            sys.exit()
+        return row
+
+    writer.row = watch
+    build(writer)
+    sys.exit(f"{text!r} is in the files, but not written any more: regenerate them")
+
+
+def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--check", action="store_true", help="regenerate and compare")
     p.add_argument("--sample", type=int, metavar="N", help="print N sentences")
+    p.add_argument("--try", dest="key", metavar="KEY", help="new ones with this row")
+    p.add_argument("--explain", metavar="SENTENCE", help="by which rows it came about")
     p.add_argument("--seed", type=int, default=0, help="which sample")
     p.add_argument("--out", type=Path, default=HERE, help="where the .tsv.gz files go")
     args = p.parse_args()
-    data = HERE.parent
-    if args.sample:
-        rows = [r for name in SPLITS for r in read(HERE / f"{name}.tsv.gz")]
-        rng = random.Random(args.seed)
-        long = [r for r in rows if r[0].count(" ") >= 30]
-        other = [r for r in rows if r[0].count(" ") < 30]
-        for k in range(args.sample):
-            pool = long if k % 6 == 5 else other
-            print(show(pool[int(rng.random() * len(pool))]), end="\n\n")
-        return
-    splits = build()
-    files = {name: pack(splits[name]) for name in SPLITS}
-    check = {HERE / f"{name}.tsv.gz": blob for name, blob in files.items()}
-    check[data / "SHA256SUMS"] = sums(files, data / "SHA256SUMS").encode()
-    readme = data / "README.md"
-    if readme.exists():
-        filled = fill(readme.read_text(encoding="utf-8"), tables(splits))
-        check[readme] = filled.encode("utf-8")
-    if args.check:
-        bad = [
-            p.name
-            for p, blob in check.items()
-            if not p.exists() or p.read_bytes() != blob
-        ]
-        if bad:
-            sys.exit("differs from what the generator writes: " + ", ".join(bad))
-        print("the files are what the generator writes")
-        return
-    for path, blob in check.items():
-        if args.out != HERE:
-            args.out.mkdir(parents=True, exist_ok=True)
-            path = args.out / path.name
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(blob)
-        os.replace(part, path)
+    if args.key:
+        attempt(args.key, args.sample or 10, args.seed)
+    elif args.sample:
+        sample(args.sample, args.seed)
+    elif args.explain:
+        explain(args.explain)
+    elif args.check:
+        check(regenerate())
+    else:
+        write(regenerate(), args.out)
 
 
 if __name__ == "__main__":

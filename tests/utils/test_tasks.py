@@ -48,11 +48,11 @@ def test_what_all_tasks_share(name):
 # --- stories ---------------------------------------------------------------------
 
 STORY = [
-    Event("baker", "goes", "market"),
-    Event("nurse", "takes", "key"),
-    Event("baker", "walks", "garden"),
-    Event("nurse", "runs", "school"),
-    Event("nurse", "sends", "key", "baker"),
+    Event("baker", "went", "market"),
+    Event("nurse", "took", "key"),
+    Event("baker", "walked", "garden"),
+    Event("nurse", "came", "school"),
+    Event("nurse", "sent", "key", "baker"),
 ]
 
 
@@ -70,13 +70,13 @@ STORY = [
 )
 def test_the_last_fact_counts(kind, name, answer):
     assert tasks.last_fact(kind, name, STORY) == answer
-    nobody_moves = [Event("nurse", "takes", "key")]
+    nobody_moves = [Event("nurse", "took", "key")]
     assert tasks.last_fact("thing", "key", nobody_moves) is None
 
 
 def test_a_question_is_asked_with_its_answer_linked():
     pair = tasks.ask("holder", "key", STORY)
-    end = "the nurse sends the key to the baker . who has the key ?"
+    end = "the nurse sent the key to the baker . who has the key ?"
     assert " ".join(pair.source).endswith(end)
     assert pair.target == ("baker",) and pair.tags == {"holder"}
     ((j, i),) = pair.alignment
@@ -95,7 +95,7 @@ def read_story(pair):
         if verb in tasks.GOES:
             where[who] = words[-1]
         else:
-            holder[words[4]] = words[-1] if verb == "sends" else who
+            holder[words[4]] = words[-1] if verb == "sent" else who
     kind, name = question[0], question[-1]
     if kind == "who":
         return holder[name]
@@ -126,10 +126,10 @@ def test_things_are_sent_by_whoever_has_them():
     for seed in range(20):
         holder = {}
         for event in tasks.draw_events(10, random.Random(seed)):
-            if event.verb == "takes":
+            if event.verb == "took":
                 assert event.what not in holder
                 holder[event.what] = event.who
-            if event.verb == "sends":
+            if event.verb == "sent":
                 assert holder[event.what] == event.who != event.to
                 holder[event.what] = event.to
 

@@ -229,12 +229,15 @@ def test_round_trip_over_the_whole_village_corpus(lang, column):
     words = Vocab(sentences, "zh") if lang == "zh" else None
     again = [tokenize(detokenize(t, lang), lang, words) for t in sentences]
     failed = [(a, b) for a, b in zip(sentences, again, strict=True) if a != b]
-    # "sings songs" is 唱 歌, "sings" is 唱歌: without spaces nobody can tell.
+    # 马 上 个 星期天, "the horse last Sunday", begins as 马上, "at once", is written:
+    # without spaces nobody can tell. So too 唱 歌 (sings songs) and 唱歌 (sings).
     other = [
-        (a, b) for a, b in failed if " ".join(a).replace("唱 歌", "唱歌") != " ".join(b)
+        (a, b)
+        for a, b in failed
+        if " ".join(a).replace("马 上", "马上").replace("唱 歌", "唱歌") != " ".join(b)
     ]
     assert not other, f"{len(other)} sentences, the first: {other[:3]}"
-    assert len(failed) == (28 if lang == "zh" else 0)
+    assert len(failed) == (1 if lang == "zh" else 0), len(failed)
 
 
 @tries

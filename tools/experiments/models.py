@@ -31,9 +31,9 @@ SETTINGS = {
     "num_hiddens": 128,
     "bidirectional": True,
     "dropout": 0.0,
-    "num_epochs": 4,
+    "num_epochs": 6,
     "batch_size": 64,
-    "lr": 3e-3,
+    "lr": 5e-3,
     "seed": 0,
 }
 

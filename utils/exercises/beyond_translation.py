@@ -8,7 +8,7 @@ import torch
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw
 
-GOES = ("goes", "walks", "runs")
+GOES = ("went", "walked", "came")
 
 
 class Event(NamedTuple):
@@ -88,21 +88,21 @@ two_facts = Exercise(
     cases=[
         _story(
             "key",
-            "baker goes market, nurse takes key, nurse runs school, "
-            "baker walks kitchen, nurse sends key baker",
+            "baker went market, nurse took key, nurse came school, "
+            "baker walked kitchen, nurse sent key baker",
         ),
-        _story("key", "nurse takes key, nurse runs school, nurse goes garden"),
+        _story("key", "nurse took key, nurse came school, nurse went garden"),
         _story(
             "hat",
-            "nurse goes garden, baker takes hat, nurse takes key, "
-            "baker sends hat nurse, nurse sends key baker, baker walks market",
+            "nurse went garden, baker took hat, nurse took key, "
+            "baker sent hat nurse, nurse sent key baker, baker walked market",
         ),
-        _story("key", "baker goes school, nurse takes key"),
-        _story("hat", "baker goes school, baker takes key"),
+        _story("key", "baker went school, nurse took key"),
+        _story("hat", "baker went school, baker took key"),
         _story(
             "key",
-            "baker takes key, baker sends key nurse, nurse sends key baker, nurse goes "
-            "market, baker goes school, baker takes hat, painter goes church",
+            "baker took key, baker sent key nurse, nurse sent key baker, nurse went "
+            "market, baker went school, baker took hat, painter went church",
         ),
     ],
     mistakes={
@@ -112,7 +112,7 @@ two_facts = Exercise(
         "speaks of the thing. Things change: the last one counts.": [_facts(held=0)],
         "the first event that speaks of the person's place. Things change: the last "
         "one counts.": [_facts(found=0)],
-        "after `sends`, the sender no longer has it. Who does? Look at event.to.": [
+        "after `sent`, the sender no longer has it. Who does? Look at event.to.": [
             _facts(receiver=False)
         ],
         "the person's last event is taken, whatever it is. Who takes or sends a thing "
@@ -124,8 +124,8 @@ two_facts = Exercise(
         "who is sent a thing doesn't move.": [
             _facts(goes=lambda event, holder: holder in (event.who, event.to))
         ],
-        "only `goes` is read. There are three verbs of going, in GOES.": [
-            _facts(goes=lambda event, holder: event[:2] == (holder, "goes"))
+        "only `went` is read. There are three verbs of going, in GOES.": [
+            _facts(goes=lambda event, holder: event[:2] == (holder, "went"))
         ],
         "only events before the thing came are read. Its holder may go on with it.": [
             _facts(part=lambda n, held: n < held)

@@ -164,7 +164,7 @@ def cut_by_memory(word, pieces):
     return best(0)[1]
 
 
-GOING = ("goes", "walks", "runs")
+GOING = ("went", "walked", "came")
 
 
 def facts_by_dicts(thing, events):
@@ -173,7 +173,7 @@ def facts_by_dicts(thing, events):
         if e.verb in GOING:
             went[e.who] = i
         else:
-            has[e.what] = (e.to if e.verb == "sends" else e.who), i
+            has[e.what] = (e.to if e.verb == "sent" else e.who), i
     if thing in has and has[thing][0] in went:
         return has[thing][1], went[has[thing][0]]
     return None
