@@ -22,10 +22,11 @@ def is_verb(word):
 
 
 def nodes(node):
-    """A node and all those below it; not what a pronoun stands for."""
+    """A node and all those below it; not what a pronoun stands for, or "where"."""
+    unsaid = {"of", "place"} if getattr(node, "asks", "") == "place" else {"of"}
     yield node
     for role, part in vars(node).items():
-        if isinstance(part, NODES) and role != "of":
+        if isinstance(part, NODES) and role not in unsaid:
             yield from nodes(part)
 
 

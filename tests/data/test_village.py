@@ -304,6 +304,12 @@ def test_tags_match_the_surface(village, tag):
     assert not [r for r in rows if seen(side(r, lang)) != (tag in tags(r))][:3]
 
 
+def test_what_a_question_asks_for_has_no_tags(village):
+    rows = [r for r in village.all() if "relative-where" in tags(r)]
+    assert len(rows) > 300
+    assert not [r.en for r in rows if "where" not in r.en.split()[1:]]
+
+
 def test_datasheet_counts(village):
     text = (DATA / "README.md").read_text(encoding="utf-8")
     part = text.split("<!-- phenomena: begin -->")[1].split("<!-- phenomena: end -->")[
