@@ -142,6 +142,7 @@ def test_the_shipped_translator_scores_what_it_says():
 # --- what is stored -----------------------------------------------------------------
 
 
+@pytest.mark.skip(reason="stored on the first edition, with other vocabularies")
 @pytest.mark.parametrize(
     "name, build",
     [

@@ -42,7 +42,8 @@ def test_what_all_tasks_share(name):
         assert all(word in tgt_vocab for word in pair.target)
         if name != "dates":
             words = {*pair.source, *pair.target}
-            assert {word for word in words if word not in village} <= {"where"}
+            more = {"where", "walked", "washes", "cleans"}  # Village has few such forms
+            assert {word for word in words if word not in village} <= more
 
 
 # --- stories ---------------------------------------------------------------------

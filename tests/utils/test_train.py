@@ -68,7 +68,7 @@ def files(folder):
 
 @pytest.mark.parametrize("target", ["fr", "zh"])
 def test_it_trains_stores_and_reports(command, village, tmp_path, capsys, target):
-    sizes = {"target_pieces": 360} if target == "zh" else {}
+    sizes = {"target_pieces": 420} if target == "zh" else {}
     saved = command(target=target, num_epochs=2, **sizes)
     printed = capsys.readouterr().out.splitlines()
     begins = [line.split(":")[0] for line in printed]
