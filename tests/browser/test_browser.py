@@ -160,7 +160,7 @@ def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
     explorer.type("or type", "The girl sings.")
     typed = explorer.wait_for(lambda seen: "chante" in seen[0], first)
     page.get_by_role("button", name="Chinese").click()
-    explorer.wait_for(lambda seen: "唱歌" in seen[0], typed)
+    explorer.wait_for(lambda seen: "女孩" in seen[0], typed)
     page.screenshot(path=tmp_path / "explorer.png")
 
     explorer.type("or type", "The zebra sings.")
