@@ -27,6 +27,7 @@ GUARDS = ("check_", "require_")
 PLUMBING = {
     "variants": "FixedTranslatorDecoder decoder_sizes fed_size known_layers positions",
     "transformer": "head_size",
+    "seq2seq": "num_rows",
 }
 # ... and with these of other modules.
 TAUGHT = {

@@ -29,10 +29,11 @@ FIRST = {  # the tests nearest to a module: most mutants get no further
     "metrics": ["metrics"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
+    "gold": ["gold", "corpora"],
 }
 THEN = [*dict.fromkeys(name for names in FIRST.values() for name in names)]
 THEN += ["variants", "alignment", "d2l", "rnnsearch", "transformer", "checkpoint"]
-THEN += ["subwords", "text", "explorer", "train", "faults_inputs"]
+THEN += ["subwords", "text", "explorer", "recipe", "train", "faults_inputs"]
 
 # A module; below it its mutants, each a name and then old text => new text. \n is a new
 # line; a line further to the right continues the one above.
@@ -60,7 +61,7 @@ seq2seq
       self.rnn(nn.ZeroPad1d((self.attention.key_size, 0))(x), state.hidden_state)[1]),
        state)
   attends to padding
-    state.enc_outputs, state.enc_valid_lens => state.enc_outputs, None
+    state.enc_valid_lens,\n        )\n        return => None,\n        )\n        return
   the encoder reads padding
     valid_lens.cpu() => torch.full_like(valid_lens, X.shape[1]).cpu()
   layers joined in place of directions
@@ -90,13 +91,18 @@ decoding
   a written <unk> is not listed as unknown
     if word not in src_vocab] => if word not in src_vocab.token_to_idx]
   log-probabilities of the beam in float32
-    scores.squeeze(1).double().log_softmax => scores.squeeze(1).log_softmax
+    torch.where(first, 0.0, -torch.inf).double() => torch.where(first, 0.0, -torch.inf)
   beam search leaves dropout on
     length_penalty)\n    model.eval() => length_penalty)
   the length penalty is dropped
     log_probs / lengths.unsqueeze(1) ** length_penalty => log_probs
   every sentence takes the first one's hypotheses
-    (first_rows + best // V).flatten() => (best // V).flatten()
+    (first_rows + best // K).flatten() => (best // K).flatten()
+  states stay while their hypotheses move
+    state = select_rows(state, rows[kept], => state = select_rows(state,
+       kept.nonzero()[:, 0],
+  who is left reads the keys of who has gone
+    rows[kept], going.nonzero()[:, 0]) => rows[kept], torch.arange(len(sentences)))
   an ended hypothesis grows longer
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
 metrics
@@ -124,8 +130,9 @@ data
 corpora
   splits share target sentences
     ] = root(("target", pair.target)) => ] = root(("source", pair.source))
+gold
   reversed directions keep their links
-    return (i, j) if forward else (j, i) => return (i, j)
+    (int(i), int(j)) if forward else (int(j), int(i)) => (int(i), int(j))
 """
 
 

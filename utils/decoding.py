@@ -7,6 +7,7 @@ V words in the target vocabulary. A model is left in eval mode.
 from typing import NamedTuple
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from utils.data import cut, encode, pad
 from utils.subwords import SubwordVocab, to_pieces, to_words
@@ -73,17 +74,24 @@ class Beam(NamedTuple):
     weights: torch.Tensor | None  # (N, t, S); None without attention
 
 
-def select_rows(state, rows):
+ONCE_A_SENTENCE = ("enc_outputs", "projected_keys", "enc_valid_lens")
+
+
+def select_rows(state, rows, sentences=None):
     """Rows of a decoder's state, or of a Beam, by number; a row may come twice.
 
     A state is a NamedTuple of tensors. The batch is axis 0 of each, but axis 1 of
     `hidden_state`, (L, B, H), as in PyTorch's recurrent layers. None stays None.
+    sentences: the rows of what a beam keeps ONCE_A_SENTENCE; those of `rows` when None.
     """
-    chosen = {
-        name: tensor.index_select(1 if name == "hidden_state" else 0, rows)
-        for name, tensor in state._asdict().items()
-        if tensor is not None
-    }
+    chosen = {}
+    for name, tensor in state._asdict().items():
+        once = sentences is not None and name in ONCE_A_SENTENCE
+        wanted, axis = sentences if once else rows, int(name == "hidden_state")
+        if tensor is None or (once and len(wanted) == len(tensor)):  # all: no copy
+            chosen[name] = tensor
+        else:
+            chosen[name] = tensor.index_select(axis, wanted)
     return state._replace(**chosen)
 
 
@@ -94,27 +102,29 @@ def extend_beam(beam, steps, weights, beam_size, length_penalty=0.0):
     by log_probs / lengths ** length_penalty, the best first. A hypothesis that has
     ended competes as it is: PAD continues it, at no cost.
     """
-    N, V = steps.shape
-    check_rows(N, beam_size)
-    only_pad = torch.full((V,), -torch.inf, dtype=steps.dtype)
-    only_pad[PAD_ID] = 0.0
+    check_rows(len(steps), beam_size)
+    K = min(beam_size, steps.shape[1])  # a hypothesis gives its best K continuations
+    steps, words = steps.topk(K)  # (N, K)
+    only_pad = torch.tensor([0.0] + [-torch.inf] * (K - 1))
     steps = torch.where(beam.ended.unsqueeze(1), only_pad, steps)
-    log_probs = beam.log_probs.unsqueeze(1) + steps  # (N, V): every continuation
+    words = words.masked_fill(beam.ended.unsqueeze(1), PAD_ID)
+    log_probs = beam.log_probs.unsqueeze(1) + steps  # (N, K), summed in double
     lengths = beam.lengths + ~beam.ended
     scores = log_probs / lengths.unsqueeze(1) ** length_penalty
-    best = scores.view(-1, beam_size * V).topk(beam_size).indices  # (B, beam_size)
-    first_rows = torch.arange(0, N, beam_size).unsqueeze(1)
-    rows, words = (first_rows + best // V).flatten(), best.flatten() % V
-    ids = torch.cat((beam.ids[rows], words.unsqueeze(1)), dim=1)
-    ended = beam.ended[rows] | (words == EOS_ID)
+    best = scores.view(-1, beam_size * K).topk(beam_size).indices  # (B, beam_size)
+    first_rows = torch.arange(0, len(steps), beam_size).unsqueeze(1)
+    rows, nth = (first_rows + best // K).flatten(), best.flatten() % K
+    words = words[rows, nth].unsqueeze(1)
+    ids = torch.cat((beam.ids[rows], words), dim=1)
+    ended = beam.ended[rows] | (words[:, 0] == EOS_ID)
     if weights is not None:
         seen = [] if beam.weights is None else [beam.weights]
         weights = torch.cat([*seen, weights], dim=1)[rows]
-    return Beam(ids, log_probs[rows, words], lengths[rows], ended, weights), rows
+    return Beam(ids, log_probs[rows, nth], lengths[rows], ended, weights), rows
 
 
 def beam_is_settled(beam, beam_size, max_steps, length_penalty=0.0):
-    """True when no hypothesis can overtake the best one of its sentence any more.
+    """(B,): True where no hypothesis can overtake the best of its sentence any more.
 
     A log-probability only falls, and a length ends at max_steps: that bounds the score.
     """
@@ -122,7 +132,7 @@ def beam_is_settled(beam, beam_size, max_steps, length_penalty=0.0):
     bounds = beam.log_probs / max_steps**length_penalty
     bounds = bounds.masked_fill(beam.ended, -torch.inf).view(-1, beam_size)
     best = slice(None, None, beam_size)  # the first of each sentence
-    return bool((beam.ended[best] & (bounds.amax(dim=1) <= scores[best])).all())
+    return beam.ended[best] & (bounds.amax(dim=1) <= scores[best])
 
 
 @torch.no_grad()
@@ -141,19 +151,30 @@ def beam_search(
     check_search(beam_size, length_penalty)
     model.eval()
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
-    rows = torch.arange(len(source)).repeat_interleave(beam_size)  # N = B * beam_size
+    sentences = torch.arange(len(source))  # those that aren't settled yet
+    rows = sentences.repeat_interleave(beam_size)  # N = B * beam_size
     first = rows.diff(prepend=rows.new_tensor([-1])) > 0  # of N equal ones, one counts
     log_probs = torch.where(first, 0.0, -torch.inf).double()
     beam = Beam(torch.full((len(rows), 1), BOS_ID), log_probs, 0 * rows, rows < 0, None)
-    while beam.ids.shape[1] <= max_steps:
-        scores, state = model.decoder(beam.ids[:, -1:], select_rows(state, rows))
-        steps = writable(scores.squeeze(1).double().log_softmax(dim=-1))
+    state, found = select_rows(state, rows, sentences), {}
+    while len(sentences):
+        scores, state = model.decoder(beam.ids[:, -1:], state)
+        steps = writable(scores.squeeze(1).log_softmax(dim=-1))
         weights = getattr(state, "attention_weights", None)
         beam, rows = extend_beam(beam, steps, weights, beam_size, length_penalty)
-        if beam_is_settled(beam, beam_size, max_steps, length_penalty):
-            break
-    best = select_rows(beam, torch.arange(0, len(rows), beam_size))
-    return best.ids[:, 1:], best.log_probs, best.weights
+        going = ~beam_is_settled(beam, beam_size, max_steps, length_penalty)
+        going &= beam.ids.shape[1] <= max_steps
+        for n in (~going).nonzero()[:, 0]:
+            found[sentences[n].item()] = select_rows(beam, n.view(1) * beam_size)
+        sentences, kept = sentences[going], going.repeat_interleave(beam_size)
+        state = select_rows(state, rows[kept], going.nonzero()[:, 0])
+        beam = select_rows(beam, kept.nonzero()[:, 0])
+    best = [found[b] for b in range(len(source))]
+    ids = pad_sequence([one.ids[0, 1:] for one in best], True, PAD_ID)
+    log_probs = torch.cat([one.log_probs for one in best])
+    if weights is not None:
+        weights = pad_sequence([one.weights[0] for one in best], True)
+    return ids, log_probs, weights
 
 
 def check_search(beam_size, length_penalty):
@@ -226,16 +247,14 @@ def require_readable(sentences):
             raise TypeError(f"sentence {number} is no list of words, each a string")
 
 
-def require_room(sources):
-    """ValueError, in words, unless each list of ids is as long as a model may read."""
-    for number, ids in enumerate(sources):
-        count = len(ids) - 1  # without <eos>
-        if not 1 <= count <= MAX_SOURCE:
-            raise ValueError(
-                f"sentence {number} has {count} words, or pieces of words, for the "
-                f"model; 1 to {MAX_SOURCE} can be translated: split a longer one at "
-                "its full stops"
-            )
+def require_room(ids, name):
+    """ValueError, in words, unless a sentence's ids are as many as a model may read."""
+    count = len(ids) - 1  # without <eos>
+    if not 1 <= count <= MAX_SOURCE:
+        raise ValueError(
+            f"{name} has {count} words, or pieces of words, for the model; 1 to "
+            f"{MAX_SOURCE} can be translated: split a longer one at its full stops"
+        )
 
 
 class Translation(NamedTuple):
@@ -298,7 +317,8 @@ def translate_tokens(
     check_search(beam_size, length_penalty)
     require_fit(model, src_vocab, tgt_vocab)
     sources = encode(sentences, src_vocab)
-    require_room(sources)
+    for number, ids in enumerate(sources):
+        require_room(ids, f"sentence {number}")
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     results = {}
     for chosen in cut(order, batch_size):

@@ -148,6 +148,16 @@ class AttentionState(NamedTuple):
     attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
 
 
+def together(query, state):
+    """Queries (B·k, 1, H) of k hypotheses a sentence -> (B, k, H). k > 1 in a beam."""
+    return query.reshape(len(state.enc_outputs), -1, query.shape[-1])
+
+
+def apart(answers):
+    """Back: (B, k, ...) -> (B·k, 1, ...)."""
+    return answers.flatten(0, 1).unsqueeze(1)
+
+
 class AttentionDecoder(Decoder):
     """The loop of every decoder that attends: one `step` for each target word.
 
@@ -170,10 +180,17 @@ class AttentionDecoder(Decoder):
         return torch.cat(outputs, dim=1), state._replace(attention_weights=weights)
 
     def attend(self, query, state):
-        """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S)."""
-        return self.attention.attend(
-            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
+        """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S).
+
+        Of a beam, all hypotheses of a sentence ask together: its keys are kept once.
+        """
+        context, weights = self.attention.attend(
+            together(query, state),
+            state.projected_keys,
+            state.enc_outputs,
+            state.enc_valid_lens,
         )
+        return apart(context), apart(weights)
 
     def step(self, x, state):
         """A word x (B, 1, E) -> output (B, 1, H), weights (B, 1, S), the new state."""
@@ -265,12 +282,18 @@ def check_source(X, valid_lens, vocab_size):
         )
 
 
+def num_rows(state):
+    """How many sentences, or hypotheses of sentences, a decoder's state is of."""
+    hidden_state = getattr(state, "hidden_state", None)
+    return len(state.written) if hidden_state is None else hidden_state.shape[1]
+
+
 def check_target(X, vocab_size, state=None, real=None):
     """The same for a target, a decoder's state, and the mask of the real words."""
     check_ids(X, vocab_size, "the target")
-    if state is not None and len(state[0]) != len(X):
+    if state is not None and num_rows(state) != len(X):
         raise ValueError(
-            f"the target has {len(X)} sentences, and the source {len(state[0])}"
+            f"the target has {len(X)} sentences, and the source {num_rows(state)}"
         )
     if real is not None and (real.dtype != torch.bool or real.shape != X.shape):
         raise ValueError(

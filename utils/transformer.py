@@ -140,11 +140,18 @@ class TransformerLayer(nn.Module):
         written = torch.cat((written, self.self_attention.project_keys(y)), dim=1)
         y, _ = self.self_attention.attend(y, written, valid_lens=seen)
         x = x + self.dropout(y)
-        y, weights = self.attention.attend_by_head(
-            self.norms[1](x), source, valid_lens=source_lens
-        )
+        y, weights = self.ask(self.norms[1](x), source, source_lens)
         x = x + self.dropout(y)
         return x + self.dropout(self.ffn(self.norms[2](x))), written, weights
+
+    def ask(self, y, source, source_lens):
+        """Attend to the source. In a beam, k rows of y are of one source sentence."""
+        together = y.reshape(len(source), -1, y.shape[-1])  # (B/k, kT, H)
+        context, weights = self.attention.attend_by_head(
+            together, source, valid_lens=source_lens
+        )
+        weights = weights.unflatten(2, (-1, y.shape[1])).transpose(1, 2).flatten(0, 1)
+        return context.view_as(y), weights  # (B, T, H), (B, N, T, S)
 
 
 class TransformerState(NamedTuple):

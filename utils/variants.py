@@ -17,7 +17,9 @@ from utils.seq2seq import (
     Decoder,
     Seq2SeqAttentionDecoder,
     Seq2SeqDecoder,
+    apart,
     make_gru,
+    together,
 )
 
 
@@ -149,10 +151,11 @@ class HierarchicalDecoder(AttentionDecoder):
 
     def step(self, x, state):
         keys, hidden, weights = state.projected_keys.chunk(len(self.rnn), -1), [], []
+        values, lens = state.enc_outputs, state.enc_valid_lens
         for layer, s in enumerate(state.hidden_state):  # s: (B, H)
-            context, weight = self.attention[layer].attend(
-                s.unsqueeze(1), keys[layer], state.enc_outputs, state.enc_valid_lens
-            )
+            asked = together(s.unsqueeze(1), state)
+            answers = self.attention[layer].attend(asked, keys[layer], values, lens)
+            context, weight = map(apart, answers)
             x, s = self.rnn[layer](torch.cat((context, x), dim=-1), s.unsqueeze(0))
             hidden.append(s)
             weights.append(weight)
@@ -177,11 +180,13 @@ class WindowDecoder(Seq2SeqAttentionDecoder):
         return state._replace(carried=torch.zeros(len(enc_valid_lens)))
 
     def attend(self, query, state):
-        scores = self.attention.score(query, state.projected_keys)  # (B, 1, S)
-        far = (positions(scores) - state.carried.unsqueeze(1)).abs() > self.reach
-        scores = scores.masked_fill(far.unsqueeze(1), -torch.inf)
+        scores = self.attention.score(together(query, state), state.projected_keys)
+        place = state.carried.reshape(len(scores), -1, 1)  # (B, 1, 1)
+        far = (positions(scores) - place).abs() > self.reach  # (B, 1, S)
+        scores = scores.masked_fill(far, -torch.inf)
         weights = masked_softmax(scores, state.enc_valid_lens)
-        return torch.bmm(weights, state.enc_outputs), weights
+        context = torch.bmm(weights, state.enc_outputs)
+        return apart(context), apart(weights)
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)

@@ -179,6 +179,18 @@ def test_both_sides_translate_alike(corpus, model, monkeypatch):
         measure.same_translations(ours, dict(enumerate(ours[:-3] + ["c"] * 3)))
 
 
+def test_what_a_search_costs(corpus, model, monkeypatch):
+    monkeypatch.setattr(measure, "CAP", 12)
+    beam, products = measure.search_rows(model, *corpus, rounds=2)
+    assert (
+        all(0 < value < 5 for value in beam["values"]) and "times the" in beam["note"]
+    )
+    assert all(0 < share < 1 for share in products["values"])
+    a = torch.ones(500, 500)
+    assert measure.product_share(lambda: [a @ a for _ in range(9)]) > 0.9
+    assert measure.product_share(lambda: [a.exp() for _ in range(9)]) == 0
+
+
 def test_a_row_without_values_says_why(monkeypatch):
     def no_data(*_):
         raise ConnectionError("no network")

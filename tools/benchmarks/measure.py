@@ -41,6 +41,7 @@ STEP_TARGETS = {  # of a step against d2l's, by S = T
     15: {"plain": 1.4, "by hand": 1.7},
     50: {"plain": 1.6, "by hand": 2.5},
 }
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 EQUAL = 0.99  # of the translations; rounding decides where two words are a tie
 
 
@@ -135,7 +136,8 @@ def real_text(settings):
     rows = rows_of_sides(epoch, taken, text, {"by hand": 5})
     # The model that this epoch has trained translates: its sentences end.
     values, note = decoding_ratios(model, test, vocabs, settings.rounds)
-    return [*rows, row(decoding, D2L, values, target=30, note=note)]
+    rows.append(row(decoding, D2L, values, target=20, note=note))
+    return rows + search_rows(model, test, vocabs, settings.rounds)
 
 
 def epoch_seconds(model, train, vocabs, settings):
@@ -226,6 +228,54 @@ def decoding_ratios(model, test, vocabs, rounds):
     each = [taken / len(sentences) for taken in first]
     speeds = [1 / statistics.median(side) for side in (each, second)]
     return ratios(second, each), "{:,.0f} against {:,.0f}; {}".format(*speeds, note)
+
+
+def search_rows(model, test, vocabs, rounds):
+    """Rows: what a beam of 5 costs, and what of greedy decoding is matrix products."""
+    sentences = [list(pair.source) for pair in test]
+
+    def search(beam_size):
+        penalty = float(beam_size > 1)
+        return partial(
+            translate_tokens,
+            model,
+            sentences,
+            *vocabs,
+            max_steps=CAP,
+            beam_size=beam_size,
+            length_penalty=penalty,
+        )
+
+    sides = [partial(seconds, search(beam_size)) for beam_size in (1, 5)]
+    greedy, beam = alternate(*sides, rounds=rounds)
+    note = f"{statistics.median(beam) / statistics.median(greedy):.1f} times the time"
+    shares = [product_share(search(1)) for _ in range(rounds)]
+    return [
+        row(
+            "a beam of 5, hypotheses a second",
+            "greedy",
+            [5 * ratio for ratio in ratios(greedy, beam)],
+            target=5 / 6,
+            note=note,
+        ),
+        row(
+            "greedy translation of the test split",
+            "its matrix products alone",
+            shares,
+            unit="of the limit",
+            note="their share of the processor's time, by PyTorch's profiler",
+        ),
+    ]
+
+
+def product_share(function):
+    """The share of a call's time, 0 to 1, that its matrix products take."""
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU]
+    ) as profile:
+        function()
+    taken = {event.key: event.self_cpu_time_total for event in profile.key_averages()}
+    return sum(taken.get(f"aten::{name}", 0) for name in PRODUCTS) / sum(taken.values())
 
 
 def same_translations(ours, theirs):
