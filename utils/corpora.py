@@ -21,11 +21,13 @@ from utils.files import (
     read_sums,
 )
 from utils.gold import with_links
-from utils.text import LANGUAGES, check_language, require_count, tokenize
+from utils.languages import check_language, language_name, look_swapped
+from utils.text import require_count, tokenize
 
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
 VILLAGE_COLUMNS = ["en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags"]
 VILLAGE_SPLITS = ("train", "valid", "test", "long")
+HELD_OUT = ("valid", "test")
 MULTI30K_URL = (
     "https://raw.githubusercontent.com/multi30k/dataset/"
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
@@ -52,13 +54,16 @@ MULTI30K_SHA256 = {
 
 def check_direction(source: str, target: str, languages) -> None:
     """ValueError unless source and target are two different ones of languages."""
-    if source in languages and target in languages and source != target:
-        return
-    fault = f"unknown direction {source}→{target}"
-    if source in languages and source == target:
-        fault = f"source and target are both {source} ({LANGUAGES[source]})"
     known = ", ".join("→".join(pair) for pair in permutations(languages, 2))
-    raise ValueError(f"{fault}: choose one of {known}")
+    if source not in languages or target not in languages:
+        raise ValueError(f"unknown direction {source}→{target}: choose one of {known}")
+    check_two(source, target, f": choose one of {known}")
+
+
+def check_two(source: str, target: str, advice="") -> None:
+    """ValueError unless source and target are codes of two languages."""
+    if check_language(source) == check_language(target):
+        raise ValueError(f"source and target are both {language_name(source)}{advice}")
 
 
 # The Village corpus
@@ -147,7 +152,8 @@ def load_multi30k(source="de", target="en") -> Corpus:
             Pair(tuple(tokenize(a, source)), tuple(tokenize(b, target)))
             for a, b in zip(*sides, strict=True)
         ]
-    return Corpus("Multi30k", source, target, splits)
+    references = {split: multi30k_lines(split, target) for split in HELD_OUT}
+    return Corpus("Multi30k", source, target, splits, references=references)
 
 
 def multi30k_lines(split: str, lang: str) -> list[str]:
@@ -179,8 +185,8 @@ def load_tsv(
     source="en",
     target="fr",
     columns=None,
-    valid=1000,
-    test=1000,
+    valid=None,
+    test=None,
     seed=0,
     limit=None,
     skip_bad_lines=False,
@@ -189,34 +195,49 @@ def load_tsv(
 
     path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
     environment variable LEARNING_TO_ALIGN_DATA names. columns: the languages of the
-    file's first two columns, by default ("en", the other language), as Tatoeba has
-    them; one more column (attribution) is ignored. limit: only so many lines, the
-    first. valid, test: pairs in these splits. Pairs that share a source or a target
-    sentence share a split. Chinese is cut into characters, unless a line is segmented
-    already. Raises ValueError for numbers out of range and, naming file and line, for
-    bad lines; with skip_bad_lines, empty ones and those with a wrong number of columns
-    or an empty side are left out (corpus.skipped has their numbers, from 1).
+    file's first two columns, (source, target) when None; one more column (attribution)
+    is ignored. limit: only so many lines, the first. valid, test: pairs in these
+    splits; None for a tenth of all, 1000 at most, or a little less where sentences
+    repeat. Pairs that share a source or a target sentence share a split. Languages
+    without spaces are cut into characters; Chinese isn't, where a line is segmented.
+    Raises ValueError for numbers out of range, for columns that look swapped (unless
+    `columns` says that they aren't) and, naming file and line, for bad lines. With
+    skip_bad_lines, those are left out: not UTF-8, too long, empty, with a wrong number
+    of columns or an empty side (corpus.skipped says why, by their numbers, from 1).
     """
-    columns = _tsv_columns(source, target, columns)
+    order = _tsv_columns(source, target, columns)
     if limit is not None:
         require_count("limit", limit, 1, " line, or None for all")
-    require_count("valid", valid, 0)
-    require_count("test", test, 0)
+    for name, size in (("valid", valid), ("test", test)):
+        if size is not None:
+            require_count(name, size, 0)
     path = find_file(path)
-    lines = decode_lines(read_bytes(path), path)[:limit]
+    skipped = {} if skip_bad_lines else None
+    lines = decode_lines(read_bytes(path), path, skipped)[:limit]
     width = next((n for n in map(_tsv_width, lines) if n in (2, 3)), 2)
-    pairs, skipped = [], []
+    pairs, texts = [], {}
     for number, line in enumerate(lines, 1):
+        if skip_bad_lines and number in skipped:
+            continue
         try:
-            sides = _tsv_sides(line, width, columns, f"{path}, line {number}")
-        except ValueError:
+            sides = _tsv_sides(line, width, order)
+        except ValueError as error:
             if not skip_bad_lines:
-                raise
-            skipped.append(number)
+                raise ValueError(f"{path}, line {number}: {error}") from error
+            skipped[number] = str(error)
         else:
             pairs.append(Pair(sides[source], sides[target]))
+            texts[id(pairs[-1])] = line.split("\t")[order.index(target)].strip()
+    if columns is None and look_swapped(pairs, source, target):
+        raise ValueError(
+            f"{path}: the first column should be {language_name(source)} and the "
+            f"second {language_name(target)}, and they look swapped. Say which is "
+            f"which: columns=({target!r}, {source!r}), or columns=({source!r}, "
+            f"{target!r}) if they are right as they are"
+        )
     splits = split_pairs(pairs, {"valid": valid, "test": test}, seed)
-    return Corpus(path.name, source, target, splits, tuple(skipped))
+    references = {name: [texts[id(p)] for p in splits[name]] for name in HELD_OUT}
+    return Corpus(path.name, source, target, splits, skipped or {}, references)
 
 
 def _tsv_width(line):
@@ -224,56 +245,55 @@ def _tsv_width(line):
 
 
 def _tsv_columns(source, target, columns):
-    check_direction(check_language(source), check_language(target), LANGUAGES)
+    check_two(source, target)
     if columns is None:
-        if "en" not in (source, target):
-            raise ValueError(
-                f"say which column is which language: columns=({source!r}, {target!r}) "
-                f"or columns=({target!r}, {source!r})"
-            )
-        columns = ("en", source if target == "en" else target)
-    if sorted(columns) != sorted((source, target)):
+        return source, target
+    if sorted(map(str, columns)) != sorted((source, target)):
         raise ValueError(
             f"columns names the languages of the first two columns, {source!r} and "
             f"{target!r} in the order of the file, got {columns!r}"
         )
-    return columns
+    return tuple(columns)
 
 
-def _tsv_sides(line, width, columns, where):
+def _tsv_sides(line, width, columns):
     if not line.strip():
-        raise ValueError(f"{where}: the line is empty; remove it")
+        raise ValueError("the line is empty; remove it")
     fields = line.split("\t")
     if len(fields) != width:
         raise ValueError(
-            f"{where}: wrong number of columns, {len(fields)} instead of {width}; "
+            f"wrong number of columns, {len(fields)} instead of {width}; "
             "expected two sentences with a tab between them (and a third column in all "
             "lines or in none)"
         )
     sides = {
-        lang: tuple(tokenize(field, lang))
+        lang: tuple(map(sys.intern, tokenize(field, lang)))  # each word once in memory
         for lang, field in zip(columns, fields, strict=False)
     }
     for lang, side in sides.items():
         if not side:
-            raise ValueError(f"{where}: the {lang} side is empty; both need a sentence")
+            raise ValueError(f"the {lang} side is empty; both need a sentence")
     return sides
 
 
-def split_pairs(pairs: list[Pair], sizes: dict[str, int], seed=0) -> dict:
+def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict:
     """Cut splits of the given sizes from pairs at random; what is left is "train".
 
     Pairs that share a source or a target sentence, directly or through other pairs,
-    go to the same split. The order within a split is that of pairs.
+    go to the same split. The order within a split is that of pairs. A size of None: a
+    tenth of the pairs, 1000 at most, or less where so many share sentences.
     """
     groups = _connected(pairs)
     random.Random(seed).shuffle(groups)
+    tenth = max(1, min(1000, len(pairs) // 10))
+    wanted = {split: tenth if size is None else size for split, size in sizes.items()}
     chosen = {split: [] for split in ("train", *sizes)}
     for group in groups:
-        fits = (s for s, size in sizes.items() if len(chosen[s]) + len(group) <= size)
+        fits = (s for s, size in wanted.items() if len(chosen[s]) + len(group) <= size)
         chosen[next(fits, "train")] += group
-    for split, size in sizes.items():
-        if len(chosen[split]) != size or not chosen["train"]:
+    for split, size in wanted.items():
+        enough = 1 if sizes[split] is None else size
+        if len(chosen[split]) < enough or not chosen["train"]:
             raise ValueError(
                 f"{len(pairs)} pairs in {len(groups)} groups that share no sentence "
                 f"are too few for a split {split!r} of {size} and a training split"

@@ -7,7 +7,7 @@ Shapes: B pairs in a batch, S tokens in the longest source, T in the longest tar
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from utils.text import (
     PAD_ID,
     Vocab,
     check_tokens,
+    detokenize,
     read_words,
     require_count,
 )
@@ -41,14 +42,16 @@ class Pair(NamedTuple):
 class Corpus:
     """Sentence pairs in one direction; corpus["train"] is the list of a split.
 
-    skipped: numbers of the lines of the file that were left out (see load_tsv).
+    skipped: lines of the file that were left out, number: reason (see load_tsv).
+    references: targets as they were written, of the splits that are scored.
     """
 
     name: str
     source_lang: str
     target_lang: str
     splits: dict[str, list[Pair]]
-    skipped: tuple[int, ...] = ()
+    skipped: dict[int, str] = field(default_factory=dict)
+    references: dict[str, list[str]] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> list[Pair]:
         if split not in self.splits:
@@ -63,6 +66,12 @@ class Corpus:
             Vocab([p.source for p in train], self.source_lang, min_freq, max_size),
             Vocab([p.target for p in train], self.target_lang, min_freq, max_size),
         )
+
+    def target_texts(self, split) -> list[str]:
+        """The target sentences of a split, as texts to score a translation against."""
+        if split in self.references:
+            return self.references[split]
+        return [detokenize(pair.target, self.target_lang) for pair in self[split]]
 
     def __repr__(self):
         sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]

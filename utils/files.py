@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
 LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
 LONGEST_LINE = 10_000  # characters
+LONGEST_RAW = 4 * LONGEST_LINE + 5  # bytes: four a letter, a mark before, an end
 
 
 def data_folder() -> Path | None:
@@ -49,6 +50,19 @@ def find_file(path) -> Path:
     )
 
 
+def in_words(error) -> str:
+    """An error's message; of one of the system's, its file and the reason."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def model_file(path) -> Path:
+    """A model's file, whose ending .safetensors may be left out."""
+    whole = Path(f"{path}.safetensors")
+    return whole if whole.is_file() else Path(path)
+
+
 def read_bytes(path: Path) -> bytes:
     """The content of a file, of at most LARGEST_FILE bytes.
 
@@ -73,12 +87,13 @@ def _read_limited(file, path):
     return b"".join(parts)
 
 
-def decode_lines(data: bytes, path: Path) -> list[str]:
+def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
     """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
 
     A byte-order mark, Windows line ends and empty lines at the end are accepted. Raises
-    ValueError, naming file and line, for other encodings, an endless line, an empty,
-    damaged or too large file.
+    ValueError for an empty, damaged or too large file and, naming the line, for another
+    encoding or an endless line. With bad, such a line is "" and what is wrong with it
+    goes there, by its number.
     """
     if path.suffix == ".gz":
         try:
@@ -86,27 +101,39 @@ def decode_lines(data: bytes, path: Path) -> list[str]:
                 data = _read_limited(file, path)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a complete gzip file: {error}") from error
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path}, line {line}: not UTF-8 (byte 0x{data[error.start]:02x}); "
-            "save the file with the encoding UTF-8"
-        ) from error
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    while lines and not lines[-1].strip():
+    lines = []
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        try:
+            lines.append(decode_line(raw, number))
+        except ValueError as error:
+            if bad is None:
+                raise ValueError(f"{path}, line {number}: {error}") from error
+            bad[number] = str(error)
+            lines.append("")
+    while lines and not lines[-1].strip() and len(lines) not in (bad or {}):
         lines.pop()
     if not lines:
         raise ValueError(f"{path} is empty: expected one sentence a line")
-    for number, line in enumerate(lines, 1):
-        if len(line) > LONGEST_LINE:
-            raise ValueError(
-                f"{path}, line {number}: {len(line):,} characters; a line "
-                f"may have {LONGEST_LINE:,}: no sentence has as many"
-            )
     return lines
+
+
+def decode_line(raw: bytes, number: int) -> str:
+    """A line without its end; ValueError, in words, if no sentence can be read."""
+    raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+    too_long = len(raw) > LONGEST_RAW  # cut off there, it may end within a letter
+    try:
+        line = "" if too_long else raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"not UTF-8 (byte 0x{raw[error.start]:02x}); save the file with the "
+            "encoding UTF-8"
+        ) from error
+    line = line.removesuffix("\n").removesuffix("\r")
+    if too_long or len(line) > LONGEST_LINE:
+        raise ValueError(
+            f"more than {LONGEST_LINE:,} characters; no sentence has as many"
+        )
+    return line
 
 
 def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:

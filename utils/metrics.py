@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
+from utils.languages import UNSPACED
+
 
 def bleu(hypotheses, references) -> float:
     """Corpus BLEU, 0 to 100, of one hypothesis and one reference a sentence.
@@ -33,25 +35,28 @@ def chrf(hypotheses, references) -> float:
     return _corpus_score(CHRF(), hypotheses, references)
 
 
-def text_scores(hypotheses, references) -> dict[str, float]:
+def text_scores(hypotheses, references, lang=None) -> dict[str, float]:
     """Corpus BLEU and chrF2 of plain texts, lower-cased, as sacrebleu counts them.
 
-    Its own tokens (13a), so figures compare with other people's; `text_signatures` says
-    how they were made. Takes and raises what `bleu` does.
+    Its own tokens, so figures compare with other people's: 13a, or by character where
+    lang has no spaces; `text_signatures` says how they were made. Takes and raises what
+    `bleu` does.
     """
     return {
         name: _corpus_score(scorer, hypotheses, references)
-        for name, scorer in _text_scorers().items()
+        for name, scorer in _text_scorers(lang).items()
     }
 
 
-def text_signatures() -> dict[str, str]:
+def text_signatures(lang=None) -> dict[str, str]:
     """The sacrebleu signatures of `text_scores`."""
-    return _signatures(_text_scorers())
+    return _signatures(_text_scorers(lang))
 
 
-def _text_scorers():
-    return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
+def _text_scorers(lang):
+    tokens = "zh" if lang == "zh" else "char" if lang in UNSPACED else "13a"
+    bleu = BLEU(lowercase=True, tokenize=tokens)
+    return {"bleu": bleu, "chrf": CHRF(lowercase=True)}
 
 
 def signatures() -> dict[str, str]:

@@ -13,6 +13,7 @@ from copy import copy
 import sentencepiece
 
 from utils.data import BatchLoader
+from utils.languages import UNSPACED, check_language
 from utils.text import (
     BOS,
     BOS_ID,
@@ -24,7 +25,6 @@ from utils.text import (
     UNK,
     UNK_ID,
     Vocab,
-    check_language,
     check_tokens,
     detokenize,
     read_words,
@@ -32,6 +32,7 @@ from utils.text import (
     tokenize,
 )
 
+REMEMBERED = 200_000  # words and their pieces, at most
 SPACE = "▁"  # what sentencepiece writes for the space before a word
 
 
@@ -39,7 +40,7 @@ class SubwordVocab:
     """The subword pieces of one language and their ids: `Vocab`'s interface.
 
     Sentences stay lists of words on the outside; inside, a word is one or more pieces.
-    Chinese has no spaces: there the whole sentence is cut, as if it were one word.
+    Where there are no spaces, as in Chinese, the whole sentence is cut like one word.
     model: what sentencepiece stores, as bytes. Raises ValueError for other bytes.
     """
 
@@ -67,11 +68,11 @@ class SubwordVocab:
         self._ways = {word: ([[UNK_ID]], [0.0]) for word in SPECIALS}
 
     @classmethod
-    def train(cls, sentences, lang, size):
+    def train(cls, sentences, lang, size, at_most=False):
         """Learn `size` pieces (specials included) from lists of words.
 
-        Raises ValueError when the text is too small for so many, or has too many
-        characters for so few.
+        Raises ValueError when the text has too many characters for so few or, unless
+        there may be fewer (at_most), is too small for so many.
         """
         lines = [" ".join(_units(check_tokens(s), lang)) for s in sentences]
         check_training(lines, size)
@@ -81,6 +82,7 @@ class SubwordVocab:
                 sentence_iterator=iter(lines),
                 model_writer=model,
                 vocab_size=size,
+                hard_vocab_limit=not at_most,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 pad_id=PAD_ID,
@@ -96,6 +98,9 @@ class SubwordVocab:
             )
         except RuntimeError as error:
             reason = str(error).rpartition("] ")[2]  # before it: a line of its source
+            few = re.search(r"required_chars. \d+ vs (\d+)", reason)
+            if few:
+                reason = f"its characters alone need {few[1]}"
             raise ValueError(
                 f"{len(lines)} sentences don't give {size} pieces: {reason}"
             ) from error
@@ -135,6 +140,8 @@ class SubwordVocab:
 
     def _best(self, word):
         if word not in self._ids:
+            if len(self._ids) > REMEMBERED:
+                self._ids = {word: [UNK_ID] for word in SPECIALS}
             self._ids[word] = self._pieces.encode(word)
         return self._ids[word]
 
@@ -157,8 +164,8 @@ def check_training(lines, size):
 
 
 def _units(words, lang):
-    """What is cut into pieces: words, or a Chinese sentence, which has no spaces."""
-    if lang != "zh":
+    """What is cut into pieces: words, or a sentence where there are no spaces."""
+    if lang not in UNSPACED:
         return words
     return [detokenize(read_words(words), lang).lower()]
 
@@ -173,11 +180,13 @@ def to_pieces(words, vocab) -> list[str]:
 def pieces_a_word(words, vocab) -> list[int]:
     """How many tokens a vocabulary makes of each of the words.
 
-    Raises ValueError for pieces of Chinese: the whole sentence is cut into them.
+    Raises ValueError for pieces of Chinese, which are cut from the whole sentence, and
+    of any other language without spaces.
     """
-    if isinstance(vocab, SubwordVocab) and vocab.lang == "zh":
+    if isinstance(vocab, SubwordVocab) and vocab.lang in UNSPACED:
         raise ValueError(
-            "pieces of Chinese cross its words: a word has no number of pieces"
+            "without spaces between words, pieces cross them: a word has no number of "
+            "pieces"
         )
     return [len(vocab[[word]]) for word in words]
 
@@ -192,13 +201,13 @@ def to_words(tokens, vocab) -> list[str]:
 
 
 def as_spelled(words, vocab) -> list[str]:
-    """Words as `to_words` gives them: of Chinese in pieces, the characters one by one.
+    """Words as `to_words` gives them: pieces without spaces character by character.
 
     To compare a translation with references that are cut into longer words.
     """
-    if isinstance(vocab, SubwordVocab) and vocab.lang == "zh":
+    if isinstance(vocab, SubwordVocab) and vocab.lang in UNSPACED:
         parts = [part for word in words for part in re.split(f"({UNK})", word)]
-        cut = [[part] if part == UNK else tokenize(part, "zh") for part in parts]
+        cut = [[part] if part == UNK else tokenize(part, vocab.lang) for part in parts]
         return [word for words in cut for word in words]
     return list(words)
 

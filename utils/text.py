@@ -3,15 +3,22 @@
 import re
 import unicodedata
 from collections import Counter
+from unicodedata import category
+
+from utils.languages import UNSPACED, check_language
 
 PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
-LANGUAGES = {"en": "English", "fr": "French", "zh": "Chinese", "de": "German"}
 
-# A letter or digit of any script; a combining accent belongs to its letter.
-_LETTER = r"(?:[^\W_]|[\u0300-\u036f])"
+# A letter or digit of any script; what combines with a letter, such as an accent or an
+# Indian vowel, belongs to it.
+_MARK = "".join(c for c in map(chr, range(0x300, 0xAC00)) if category(c)[0] == "M")
+_LETTER = rf"(?:[^\W_]|[{_MARK}])"
 _HAN = "[\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-_LATIN = rf"(?:(?!{_HAN}){_LETTER})+"  # any script but Chinese
+# A character of a script without spaces: Chinese, Japanese; Thai, Lao, Burmese, Khmer.
+_CHARACTER = rf"(?:{_HAN}|[\u3041-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f]"
+_CHARACTER += rf"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff][{_MARK}]*)"
+_LATIN = rf"(?:(?!{_CHARACTER}){_LETTER})+"  # any other script
 _NUMBER = rf"\d+(?:[.,:/]\d+)+(?!{_LATIN})"  # 10,000
 _ABBREVIATION = (
     rf"(?<!{_LETTER})(?:(?:[^\W\d_]\.){{2,}}"  # p.m.
@@ -21,12 +28,12 @@ _WORD = rf"{_LETTER}+(?:['-]{_LETTER}+)*"
 _CLITIC = rf"(?:n't|'(?:d|ll|m|re|s|ve))(?!{_LETTER})"  # do n't, baker 's
 _ELISION = r"(?:[cdjlmnst]|jusqu|lorsqu|puisqu|qu|quoiqu)'"  # l' ami
 _TOKEN = rf"{_NUMBER}|{_ABBREVIATION}|{_WORD}|\.{{2,}}|-{{2,}}|\S"
-_TOKENS = {
+_RULES = {
     "en": re.compile(rf"{_CLITIC}|{_TOKEN}"),
     "fr": re.compile(rf"{_ELISION}|{_TOKEN}"),
-    "de": re.compile(_TOKEN),
-    "zh": re.compile(rf"{_HAN}|{_NUMBER}|{_LATIN}(?:['-]{_LATIN})*|\S"),
 }
+_SPACED = re.compile(_TOKEN)  # any other language with spaces between its words
+_UNSPACED = re.compile(rf"{_CHARACTER}|{_NUMBER}|{_LATIN}(?:['-]{_LATIN})*|\S")
 _ATTACHED_CLITIC = re.compile(rf"(?<={_LETTER})(?={_CLITIC})")
 _SPACED_HAN = re.compile(rf"{_HAN}\s+{_HAN}")
 
@@ -46,14 +53,6 @@ _FULL_WIDTH = dict(zip(",.?!:;", "，。？！：；", strict=True))
 _OPENING = set("([{¿¡„$#")
 _CLOSING = set(".,;:!?)]}%…»") | {"...", ".."}
 _AFTER_NO_BREAK_SPACE = set("?!:;»%")  # French
-
-
-def check_language(lang):
-    """Return lang; ValueError if it is no key of LANGUAGES."""
-    if not isinstance(lang, str) or lang not in LANGUAGES:
-        known = ", ".join(f"{code!r} ({name})" for code, name in LANGUAGES.items())
-        raise ValueError(f"unknown language {lang!r}: choose one of {known}")
-    return lang
 
 
 def check_tokens(tokens):
@@ -84,29 +83,34 @@ def require_count(name, value, lowest, otherwise="") -> None:
 def tokenize(text: str, lang: str, words=None) -> list[str]:
     """Split text into lower-case tokens, punctuation apart.
 
-    English splits off clitics (do n't, baker 's), French splits after an elision
-    (l' ami), hyphenated words stay whole. Chinese with a space between two Chinese
-    characters is taken as segmented. Other Chinese is cut into characters or, given
-    `words` (a Vocab or a set), into the fewest words of it, and characters where none
-    fits. Latin letters and digits stay together; ASCII punctuation becomes full-width.
-    Invisible characters are left out. Raises TypeError if text is no string,
-    ValueError if lang is not in LANGUAGES.
+    lang: a language's code. English splits off clitics (do n't, baker 's), French
+    splits after an elision (l' ami), hyphenated words stay whole. Languages without
+    spaces (UNSPACED) are cut into characters; Latin letters and digits stay together.
+    Chinese with a space between two Chinese characters is taken as segmented. Other
+    Chinese, given `words` (a Vocab or a set), is cut into the fewest words of it, and
+    characters where none fits; its ASCII punctuation becomes full-width. Invisible
+    characters are left out. Raises TypeError if text is no string, ValueError if lang
+    is no code.
     """
     check_language(lang)
     if not isinstance(text, str):
         raise TypeError(f"expected a text as a string, got {type(text).__name__}")
+    if lang == "tr":  # it has an i with a dot and one without, in both cases
+        text = text.replace("İ", "i").replace("I", "ı")
     text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text.lower()))
     if lang == "zh":
         return _tokenize_chinese(text, words)
     text = text.translate(_APOSTROPHES)
+    if lang in UNSPACED:
+        return _UNSPACED.findall(text)
     if lang == "en":
         text = _ATTACHED_CLITIC.sub(" ", text)
-    return _TOKENS[lang].findall(text)
+    return _RULES.get(lang, _SPACED).findall(text)
 
 
 def _tokenize_chinese(text, words):
     segmented = _SPACED_HAN.search(text)  # then a word is one unit, else a character
-    pattern = _TOKENS["de" if segmented else "zh"]
+    pattern = _SPACED if segmented else _UNSPACED
     pieces = [
         [_FULL_WIDTH.get(unit, unit) for unit in pattern.findall(piece)]
         for piece in text.split()
@@ -138,14 +142,14 @@ def detokenize(tokens: list[str], lang: str) -> str:
     """Write tokens as a sentence: a capital first, spaces as the language has them.
 
     <pad>, <bos> and <eos> are left out. German nouns keep their small letter.
-    Raises TypeError for a string, ValueError if lang is not in LANGUAGES.
+    Raises TypeError for a string, ValueError if lang is no code.
     """
     check_language(lang)
     tokens = [t for t in check_tokens(tokens) if t not in (PAD, BOS, EOS)]
     text, after_opening, in_quotes = "", True, False
     for token in tokens:
         closing = token in _CLOSING or (token == '"' and in_quotes)
-        if after_opening or (lang == "zh" and not _both_latin(text, token)):
+        if after_opening or (lang in UNSPACED and not _both_latin(text, token)):
             space = ""
         elif lang == "fr" and (token in _AFTER_NO_BREAK_SPACE or text.endswith("«")):
             space = "\u00a0"
@@ -160,18 +164,19 @@ def detokenize(tokens: list[str], lang: str) -> str:
             or (lang == "fr" and re.fullmatch(_ELISION, token) is not None)
         )
         in_quotes ^= token == '"'
-    return text if tokens[:1] == [UNK] else _capitalize(text)
+    return text if tokens[:1] == [UNK] else _capitalize(text, lang)
 
 
 def _both_latin(before, after):
     return re.search(rf"{_LATIN}$", before) and re.match(_LATIN, after)
 
 
-def _capitalize(text):
+def _capitalize(text, lang):
     letter = re.search(r"[^\W_]", text)
-    if letter is None or letter[0].upper().lower() != letter[0]:
+    if letter is None or letter[0].upper().lower() not in (letter[0], "i"):
         return text
-    return text[: letter.start()] + letter[0].upper() + text[letter.end() :]
+    capital = "İ" if (lang, letter[0]) == ("tr", "i") else letter[0].upper()
+    return text[: letter.start()] + capital + text[letter.end() :]
 
 
 def rank_tokens(sentences, min_freq=1, max_size=None) -> list[str]:

@@ -27,7 +27,6 @@ from utils.data import BatchLoader as BatchLoader
 from utils.data import Pair as Pair
 from utils.files import DATA_VARIABLE
 from utils.models import build_model as build_model
-from utils.text import LANGUAGES
 from utils.text import Vocab as Vocab
 from utils.training import Trainer as Trainer
 
@@ -65,7 +64,8 @@ ANYTHING = st.recursive(
     ),
     max_leaves=6,
 )
-LANGS = st.sampled_from(sorted(LANGUAGES))
+CODES = "cs de en es fr ja th tr zh".split()
+LANGS = st.sampled_from(CODES)
 
 
 def tried(function, *arguments, **options):

@@ -199,7 +199,7 @@ NO_LINKS, NO_GOLD = GOLD._replace(alignment=frozenset()), GOLD._replace(alignmen
         (
             lambda: word_weights(WEIGHTS, GOLD, (CHINESE, VOCAB)),
             ValueError,
-            "pieces of Chinese cross its words",
+            "without spaces between words, pieces cross them",
         ),
         (
             lambda: attention_on_gold([WEIGHTS], [NO_LINKS]),

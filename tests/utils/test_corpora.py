@@ -6,6 +6,7 @@ tests that need it are skipped, by name.
 
 import gzip
 import hashlib
+import re
 from collections import Counter
 from functools import cache, partial
 from itertools import permutations
@@ -67,7 +68,6 @@ def test_a_direction_that_is_none(direction, fault):
     [
         (load_village, "en→fr, en→zh, fr→en, fr→zh, zh→en, zh→fr$"),
         (load_multi30k, "de→en, de→fr, en→de, en→fr, fr→de, fr→en$"),
-        (lambda *direction: load_tsv("none", *direction), "en→fr, en→zh, en→de, fr→en"),
     ],
 )
 def test_every_loader_names_its_directions(load, known):
@@ -232,13 +232,12 @@ def test_tsv_form(tsv, text):
     assert repr(corpus) == "own.tsv en→fr: train 1, valid 1, test 1"
 
 
-@pytest.mark.parametrize("columns", [None, ("en", "zh"), ("zh", "en")])
+@pytest.mark.parametrize("columns", [None, ("en", "zh"), ["zh", "en"]])
 @pytest.mark.parametrize("source, target", [("en", "zh"), ("zh", "en")])
 def test_tsv_columns(tsv, columns, source, target):
     english, chinese = ("Hi.", "hi ."), ("你好。", "你 好 。")
-    first, second = (
-        (chinese, english) if columns == ("zh", "en") else (english, chinese)
-    )
+    first_is_english = tuple(columns or (source, target)) == ("en", "zh")
+    first, second = (english, chinese) if first_is_english else (chinese, english)
     corpus = tsv(f"{first[0]}\t{second[0]}\n", source, target, columns=columns)
     expected = english[1], chinese[1]
     assert sides(corpus) == [expected if source == "en" else expected[::-1]]
@@ -247,8 +246,8 @@ def test_tsv_columns(tsv, columns, source, target):
 @pytest.mark.parametrize(
     "source, target, columns, match",
     [
-        ("en", "it", None, "unknown language 'it'"),
-        ("de", "fr", None, "say which column is which language: columns=.'de', 'fr'."),
+        ("en", "Italian", None, "unknown language 'Italian'"),
+        ("en", "en", None, "source and target are both en .English."),
         ("en", "fr", ("en", "de"), "columns names the languages of the first two"),
         ("en", "fr", ("en",), "columns names the languages of the first two"),
         ("en", "fr", (0, 1), "columns names the languages of the first two"),
@@ -257,6 +256,55 @@ def test_tsv_columns(tsv, columns, source, target):
 def test_tsv_refuses_languages(tsv, source, target, columns, match):
     with pytest.raises(ValueError, match=match):
         tsv(TATOEBA, source, target, columns=columns)
+
+
+def test_columns_that_look_swapped_stop_unless_one_says_that_they_are_right(tsv):
+    text = "Il est dans la maison.\tHe is in the house.\n" * 3
+    with pytest.raises(ValueError, match="look swapped. .*columns=.'fr', 'en'.") as e:
+        tsv(text, "en", "fr")
+    assert "own.tsv: the first column should be en (English) and" in str(e.value)
+    right = tsv(text, "en", "fr", columns=("fr", "en"))
+    as_it_is = tsv(text, "en", "fr", columns=("en", "fr"))
+    assert right["train"][0].source == as_it_is["train"][0].target
+
+
+def test_lines_that_are_no_text_are_skipped(tsv, tmp_path):
+    path = tmp_path / "bytes.tsv"
+    path.write_bytes(b"A.\tB.\ncaf\xe9\tC.\nD.\t" + b"x" * 10_001 + b"\nE.\tF.\n")
+    with pytest.raises(ValueError, match="bytes.tsv, line 2: not UTF-8"):
+        load_tsv(path, **WHOLE)
+    corpus = load_tsv(path, skip_bad_lines=True, **WHOLE)
+    assert len(corpus["train"]) == 2 and list(corpus.skipped) == [2, 3]
+    assert corpus.skipped[3].startswith("more than 10,000 characters")
+
+
+def test_the_targets_that_are_scored_are_kept_as_written(tsv):
+    text = "".join(f"{n}a\tLe No {n} , là !\n" for n in range(20))
+    corpus = tsv(text, valid=3, test=4)
+    for split, pairs in corpus.splits.items():
+        if split == "train":
+            assert corpus.target_texts(split)[0].startswith("Le no ")
+        else:
+            numbers = [pair.target[2] for pair in pairs]
+            found = corpus.target_texts(split)
+            assert found == [f"Le No {number} , là !" for number in numbers]
+
+
+@pytest.mark.parametrize(
+    "count, repeats, held_out", [(300, 1, 30), (30_000, 1, 1000), (3, 1, 1)]
+)
+def test_held_out_pairs_by_the_size_of_the_file(tsv, count, repeats, held_out):
+    corpus = tsv("".join(f"a{n}\tb{n}\n" for n in range(count)), valid=None, test=None)
+    assert [len(corpus[split]) for split in ("valid", "test")] == [held_out, held_out]
+
+
+def test_a_file_that_repeats_itself_is_split_as_near_as_it_can_be(tsv):
+    text = "".join(f"a{n}\tb{n}\n" for n in range(300)) * 70
+    corpus = tsv(text, valid=None, test=None)
+    for split in ("valid", "test"):
+        assert 930 <= len(corpus[split]) <= 1000
+    with pytest.raises(ValueError, match="too few for a split 'valid' of 1000"):
+        tsv(text, valid=1000, test=1000)
 
 
 EXPECTED = "; expected two sentences with a tab between them"
@@ -279,13 +327,14 @@ def test_bad_lines_are_named_or_skipped_and_reported(tsv, text, end):
     with pytest.raises(ValueError, match=f"own.tsv, line {number}: {match}"):
         tsv(text + end)
     corpus = tsv(text + end, skip_bad_lines=True)
-    assert corpus.skipped == (number,) and len(corpus["train"]) == 2
+    assert list(corpus.skipped) == [number] and len(corpus["train"]) == 2
+    assert re.match(match, corpus.skipped[number])
     assert repr(corpus).endswith("train 2, valid 0, test 0, lines skipped 1")
 
 
 def test_empty_lines_at_the_end_are_no_fault(tsv):
     corpus = tsv("A.\tB.\nC.\tD.\n\n \t\n")
-    assert sides(corpus) == [("a .", "b ."), ("c .", "d .")] and corpus.skipped == ()
+    assert sides(corpus) == [("a .", "b ."), ("c .", "d .")] and corpus.skipped == {}
 
 
 def test_limit_takes_the_first_lines(tsv):
@@ -447,7 +496,14 @@ REAL = {  # what loads it, how many pairs each split has
         (4_400, 300, 300),
     ),
     "tatoeba/cmn.txt": (
-        partial(load_tsv, "tatoeba/cmn.txt", "zh", "en", skip_bad_lines=True),
+        partial(
+            load_tsv,
+            "tatoeba/cmn.txt",
+            "zh",
+            "en",
+            columns=("en", "zh"),
+            skip_bad_lines=True,
+        ),
         (28_979, 1_000, 1_000),
     ),
 }
@@ -494,7 +550,7 @@ def test_tatoeba_chinese():
     match = "cmn.txt, line 13: wrong number of columns, 1 "
     with pytest.raises(ValueError, match=match):
         load_tsv("tatoeba/cmn.txt", "en", "zh")
-    assert real("tatoeba/cmn.txt").skipped == (13,)
+    assert real("tatoeba/cmn.txt").skipped.keys() == {13}
     source, target = real("tatoeba/cmn.txt").vocabs()
     assert "我" in source and "i" in target
     # By character, but for the one line with a space between Chinese characters.

@@ -224,7 +224,7 @@ SETS = {
     "tatoeba-en-zh": (
         "tatoeba/cmn.txt",
         partial(load_tsv, "tatoeba/cmn.txt"),
-        {"skip_bad_lines": True},
+        {"columns": ("en", "zh"), "skip_bad_lines": True},
         ("en", "zh"),
     ),
 }
