@@ -67,7 +67,7 @@ results: .venv/.installed
 	$(PY) -m tools.experiments
 
 results-real: .venv/.installed
-	$(PY) -m tools.experiments multi30k
+	$(PY) -m tools.experiments multi30k own_text fine_tuning
 
 bench: .venv/.installed
 	$(PY) tools/benchmarks/run.py

@@ -2,6 +2,7 @@
 
 In reading order; a module imports only from those above it, `utils.exercises` apart.
 
+languages      their codes, and what is known of some
 text           tokens and back to sentences, vocabularies
 data           pairs, corpora, batches, buckets of similar length
 subwords       pieces of words, so that a small vocabulary writes any word
@@ -26,7 +27,11 @@ plotting       heatmaps and curves
 explorer       a translation step by step, in the browser
 tasks          questions, headlines, dates by the same modules
 
+processes      one training on several processes or machines
+recipe         a training on real text: settings, vocabularies, the best model kept
+report         what a training says, and the files beside its model
 train          the training command: python -m utils.train --help
+translate      the translating command: python -m utils.translate --help
 exercises      what the notebooks ask, and the answers to each mistake
 d2l_bridge     `d2l` loaded, as the reference to compare with
 """

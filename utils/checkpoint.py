@@ -86,17 +86,18 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
                 os.unlink(partial)
 
 
-def resumable(saved, model, plan):
+def resumable(saved, model, plan, but=()):
     """What Trainer.resume copies, from a Checkpoint; nothing is changed here.
 
     -> plain values, Adam's numbers, the running mean's parameters (none without
     averaging) and count, the random state. ValueError, in words, unless the file holds
-    a training of this model by this plan, and all its numbers fit.
+    a training of this model by this plan (`but` for these names), and all numbers fit.
     """
     training, tensors = saved.training, dict(saved.tensors)
     require_training(training)
     own = getattr(model, "config", saved.model.config)
-    require_equal(saved.model.config | training["plan"], own | plan)
+    allowed = {name: plan[name] for name in but}
+    require_equal(saved.model.config | training["plan"] | allowed, own | plan)
     require_parameters(model, dict(saved.model.named_parameters()), "it")
     state = optimizer_state(tensors, model, training["step"])
     mean, updates = {}, None

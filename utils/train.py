@@ -1,407 +1,353 @@
 """The training command: a translator for real text, from files to a checkpoint.
 
-    python -m utils.train --corpus multi30k --source de --target en --out de-en
-    python -m utils.train --tsv my-sentences.tsv --source en --target fr --out en-fr
+    python -m utils.train --tsv pairs.tsv --source fr --target en --out models/fr-en
 
-The same command runs on several processes or machines under `torchrun`: each process
-takes its share of every batch (DistributedDataParallel).
+`python -m utils.train --help` has all options, `utils.recipe` what they set.
 """
 
 import argparse
-import os
+import hashlib
+import re
+import shlex
 import sys
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import NamedTuple
 
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-
-from utils import by_hand
-from utils.checkpoint import load_checkpoint, save_checkpoint
+from utils.checkpoint import load_checkpoint
 from utils.corpora import load_multi30k, load_tsv, load_village
-from utils.data import BatchLoader
-from utils.decoding import translate_tokens
-from utils.metrics import bleu
-from utils.models import build_model
-from utils.subwords import SampledLoader, SubwordVocab, as_spelled
-from utils.text import Vocab
-from utils.training import Trainer, batch_loss
+from utils.files import find_file, in_words, model_file, read_bytes
+from utils.processes import is_first_here, join_processes
+from utils.recipe import (
+    FROM_MODEL,
+    LOSSES,
+    SIZES,
+    Settings,
+    check_settings,
+    fit,
+    require_free,
+)
+from utils.report import Report, counted, finish, say
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything that decides what is trained, chosen on Multi30k's validation split.
-
-    source_pieces, target_pieces: subwords in a vocabulary, 0 for whole words seen at
-    least twice (characters, in Chinese). alpha: how sharply a way of cutting a word is
-    drawn anew each epoch, 0 for always the best.
-    """
-
-    kind: str = "translator"
-    source_pieces: int = 3000
-    target_pieces: int = 3000
-    alpha: float = 0.5
-    embed_size: int = 128
-    num_hiddens: int = 256
-    enc_hiddens: int = 384
-    dropout: float = 0.3
-    label_smoothing: float = 0.1
-    averaging: float = 0.999
-    lr: float = 3e-3
-    num_epochs: int = 12
-    batch_size: int = 64
-    seed: int = 0
-
-
-class Fitted(NamedTuple):
-    """What `fit` returns: the best model by validation loss, and how it came about."""
-
-    model: nn.Module
-    vocabs: tuple
-    trainer: Trainer
-    best_epoch: int  # counted from 1
-
-
-TRANSLATORS = ("translator", "fixed translator")
-LOSSES = {"plain": batch_loss, "by-hand": by_hand.loss}
-LOWEST = {
-    "source_pieces": 0,
-    "target_pieces": 0,
-    "alpha": 0,
-    "embed_size": 1,
-    "num_hiddens": 1,
-    "enc_hiddens": 2,
-    "num_epochs": 1,
-    "batch_size": 1,
+HELP = {
+    "The text": {
+        "tsv": "a file with two sentences a line, a tab between; or else",
+        "corpus": "multi30k (downloaded, unless it is there) or village (shipped)",
+        "source": "the code of the language to translate from, such as fr",
+        "target": "the code of the language to translate into",
+        "columns": "the languages of the file's columns in their order; left out, the "
+        "source comes first",
+        "held-out": "pairs for validation, and as many for the test; left out, a tenth "
+        "of the file each, 1000 at most",
+        "skip-bad-lines": "leave out lines that can't be read; left out, the first one "
+        "stops the command",
+    },
+    "Where it is stored": {
+        "out": "a path without ending, for OUT.safetensors (the best model), "
+        "OUT.last.safetensors (to resume), OUT.log.csv and OUT.png",
+        "resume": "go on with the training stored at --out, with its options; "
+        "--num-epochs, --lr and --patience may be new",
+        "overwrite": "replace the training stored at --out; left out, it stays",
+        "from": "start from this trained model's file, with its words and sizes; left "
+        "out, from random numbers",
+    },
+    "The model": {
+        "kind": "fixed (one context), attention, translator (attention and what real "
+        "text needs), fixed-translator, rnnsearch (as published) or transformer; left "
+        "out, translator",
+        "source-pieces": "pieces of words in the vocabulary, at most; 0 for whole "
+        "words; left out, 3000, or single characters in a language without spaces",
+        "target-pieces": "the same for the target",
+        "embed-size": "numbers in a word's vector; left out, 128",
+        "num-hiddens": "numbers in the decoder's state; left out, 256",
+        "enc-hiddens": "numbers in the encoder's states, of both directions together; "
+        "left out, 384",
+        "dropout": "share of numbers set to 0 in training; left out, 0.3",
+    },
+    "The training": {
+        "num-epochs": "times through the text; left out, 3 to 40 by its size",
+        "batch-size": "sentences an update; left out, 16 to 64 by the text's size",
+        "lr": "the highest learning rate; left out, 0.003 (0.001 for a transformer)",
+        "patience": "stop after so many epochs without a better validation loss; left "
+        "out, never",
+        "loss": "plain, or by-hand: the same with a gradient written by hand, in less "
+        "time, for the two translators; left out, plain",
+        "label-smoothing": "share of each target that goes to all words; left out, 0.1",
+        "averaging": "how much of the parameters' running mean an update keeps; left "
+        "out, 0.999; 0 for none",
+        "alpha": "how sharply a way to cut a word is drawn anew each epoch; left out, "
+        "0.5; 0 for always the best way",
+        "seed": "of all random numbers; left out, 0",
+    },
 }
-SHARES = ("dropout", "label_smoothing", "averaging")
+TYPES = {field.name: field.type for field in fields(Settings)} | {
+    "held_out": int,
+    "patience": int,
+}
+MAY_CHANGE = ("num_epochs", "lr", "patience", "loss", "tsv", "out", "resume")
+STORED = ("tsv", "corpus", "source", "target", "columns", "held_out", "skip_bad_lines")
+STORED += ("patience", "loss")
 
 
-def check_settings(settings, patience):
-    """ValueError, in words, unless a training can be run with these numbers."""
-    for name, low in LOWEST.items():
-        if not low <= getattr(settings, name) < float("inf"):
-            raise ValueError(
-                f"{name} must be at least {low}, got {getattr(settings, name)}"
-            )
-    for name in SHARES:
-        if not 0 <= getattr(settings, name) < 1:
-            raise ValueError(
-                f"{name} must be at least 0 and below 1, got {getattr(settings, name)}"
-            )
-    if not 0 < settings.lr < float("inf"):
-        raise ValueError(f"lr must be above 0 and finite, got {settings.lr}")
-    if patience is not None and patience < 1:
-        raise ValueError(f"patience must be at least 1 epoch, got {patience}")
-
-
-def make_vocabs(corpus, settings):
-    """Source and target vocabulary, from the training split only."""
-    train = corpus["train"]
-    languages = corpus.source_lang, corpus.target_lang
-    sizes = settings.source_pieces, settings.target_pieces
-    vocabs = []
-    for side, (lang, size) in enumerate(zip(languages, sizes, strict=True)):
-        sentences = [pair[side] for pair in train]
-        if size:
-            vocabs.append(SubwordVocab.train(sentences, lang, size))
-        else:
-            vocabs.append(Vocab(sentences, lang, min_freq=2))
-    return tuple(vocabs)
-
-
-def make_loader(pairs, vocabs, settings):
-    """Batches of the training split; with subwords and alpha, cut anew each epoch."""
-    arguments = (pairs, *vocabs, settings.batch_size, settings.seed)
-    if settings.alpha and (settings.source_pieces or settings.target_pieces):
-        return SampledLoader(*arguments, settings.alpha)
-    return BatchLoader(*arguments)
-
-
-# Several processes
-
-
-class ShareOfLoss(nn.Module):
-    """This process's part of a batch's loss, so that the processes' mean is the whole.
-
-    Every process makes the same batches and keeps the rows that are its own. Its mean
-    over words is weighted by its share of the words: the mean of the gradients, which
-    DistributedDataParallel takes, is then that of one process on the whole batch.
-    """
-
-    def __init__(self, model, loss_function, rank, world):
-        super().__init__()
-        self.model, self.loss_function = model, loss_function
-        self.rank, self.world = rank, world
-
-    def forward(self, batch):
-        if len(batch.source) < self.world:  # too few to share: all do the same
-            return self.loss_function(self.model, batch)
-        own = type(batch)(*(column[self.rank :: self.world] for column in batch))
-        weight = self.world * own.target_lens.sum() / batch.target_lens.sum()
-        return weight * self.loss_function(self.model, own)
-
-
-def join_processes():
-    """(rank, world, device): this process's number under torchrun, and of how many."""
-    local = os.environ.get("LOCAL_RANK")
-    device = f"cuda:{local or 0}" if torch.cuda.is_available() else "cpu"
-    if local is None:
-        return 0, 1, device
-    if not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    return dist.get_rank(), dist.get_world_size(), device
-
-
-class OnDevice:
-    """A BatchLoader whose batches are moved to a device."""
-
-    def __init__(self, loader, device):
-        self.loader, self.device = loader, device
-
-    def __getattr__(self, name):  # what else is asked of it, the loader answers
-        return getattr(self.loader, name)
-
-    def __len__(self):
-        return len(self.loader)
-
-    def __iter__(self):
-        return self.epoch(0)
-
-    def epoch(self, k):
-        for batch in self.loader.epoch(k):
-            yield type(batch)(*(column.to(self.device) for column in batch))
-
-
-# Training
-
-
-def fit(
-    corpus,
-    settings,
-    out=None,
-    resume=False,
-    patience=None,
-    progress=True,
-    overwrite=False,
-    loss_function=batch_loss,
-):
-    """Train a translator on corpus["train"], judged by corpus["valid"] -> Fitted.
-
-    out: a path without ending. `out.safetensors` then holds the best model so far,
-    `out.last.safetensors` what `resume` goes on from, both whole at every moment.
-    Files that are there already are replaced only with `overwrite`: FileExistsError.
-    patience: stop after so many epochs without a better validation loss. loss_function:
-    one of LOSSES; what is trained is the same to rounding.
-    """
-    rank, world, device = join_processes()
-    check_settings(settings, patience)
-    if out is not None and not resume and not overwrite:
-        require_free(out)
-    if resume:
-        vocabs = resumable_vocabs(out, corpus, settings)
-    else:
-        vocabs = make_vocabs(corpus, settings)
-    torch.manual_seed(settings.seed)
-    sizes = settings.embed_size, settings.num_hiddens, settings.enc_hiddens
-    model = build_model(settings.kind, *map(len, vocabs), *sizes, settings.dropout)
-    model.to(device)
-    loss_function = partial(loss_function, label_smoothing=settings.label_smoothing)
-    trainer = Trainer(
-        model,
-        OnDevice(make_loader(corpus["train"], vocabs, settings), device),
-        settings.num_epochs,
-        OnDevice(BatchLoader(corpus["valid"], *vocabs, 128, shuffle=False), device),
-        lr=settings.lr,
-        averaging=settings.averaging,
-        loss_function=loss_function,
+def parse(arguments):
+    """The options that were given, by name: {"num_epochs": 12, ...}."""
+    parser = argparse.ArgumentParser(
+        prog="python -m utils.train",
+        usage="python -m utils.train --tsv FILE --source CODE --target CODE --out PATH "
+        "[options]",
+        description="Train a translator on your own text, with validation and "
+        "checkpoints.",
+        argument_default=argparse.SUPPRESS,
     )
-    if world > 1:
-        share = ShareOfLoss(model, loss_function, rank, world)
-        together = DistributedDataParallel(share)
-        trainer.loss_function = lambda _, batch: together(batch)
-    notes = {"settings": asdict(settings), "corpus": repr(corpus)}
-    keeper = Keeper(trainer, vocabs, notes, out if rank == 0 else None, patience)
-    if resume:
-        keeper.best = load_checkpoint(f"{out}.safetensors").model.state_dict()
-        trainer.resume(f"{out}.last.safetensors")  # last: it sets the random state
-    if rank > 0:
-        torch.manual_seed(settings.seed + rank)  # other dropout in each process
-    trainer.fit(keeper, progress and rank == 0)
-    best = trainer.averaged
-    best.load_state_dict(keeper.best)
-    return Fitted(best.cpu().eval(), vocabs, trainer, keeper.best_epoch)
+    for title, options in HELP.items():
+        group = parser.add_argument_group(title)
+        for option, said in options.items():
+            name = option.replace("-", "_")
+            how = {"help": said, "type": TYPES.get(name, str)}
+            if name in ("skip_bad_lines", "resume", "overwrite"):
+                how = {"help": said, "action": "store_true"}
+            if name == "columns":
+                how["nargs"], how["metavar"] = 2, ("FIRST", "SECOND")
+            if name in CHOICES:
+                how["choices"] = CHOICES[name]
+            elif "action" not in how and "nargs" not in how:
+                how["metavar"] = METAVARS.get(name, "N")
+            group.add_argument(f"--{option}", **how)
+    options = vars(parser.parse_args(arguments))
+    fault = fault_of(options)
+    if fault:
+        parser.error(fault)
+    if "kind" in options:
+        options["kind"] = options["kind"].replace("-", " ")
+    options["out"] = options["out"].removesuffix(".safetensors")
+    return options
 
 
-def require_free(out):
-    """FileExistsError if a training has been stored at `out` before."""
-    files = [f"{out}.safetensors", f"{out}.last.safetensors"]
-    taken = [name for name in files if Path(name).exists()]
-    if taken:
-        raise FileExistsError(
-            f"{' and '.join(taken)} would be lost: --resume goes on with that "
-            "training, --overwrite replaces it, another --out keeps both"
-        )
+METAVARS = {"tsv": "FILE", "from": "FILE", "out": "PATH"} | dict.fromkeys(
+    ("source", "target"), "CODE"
+)
+CHOICES = {
+    "kind": [kind.replace(" ", "-") for kind in SIZES],
+    "loss": list(LOSSES),
+    "corpus": ["multi30k", "village"],
+}
 
 
-class Keeper:
-    """After each epoch: keeps the best model, stores both; True when to stop."""
-
-    def __init__(self, trainer, vocabs, notes, out, patience):
-        self.trainer, self.vocabs, self.notes = trainer, vocabs, notes
-        self.out, self.patience, self.best = out, patience, None
-
-    @property
-    def best_epoch(self):
-        losses = [epoch["valid_loss"] for epoch in self.trainer.history]
-        return losses.index(min(losses)) + 1
-
-    def __call__(self, trainer):
-        epochs, averaged = len(trainer.history), trainer.averaged
-        notes = {**self.notes, "epoch": epochs}
-        if self.best_epoch == epochs:
-            self.best = {k: v.clone() for k, v in averaged.state_dict().items()}
-            if self.out:
-                path = f"{self.out}.safetensors"
-                save_checkpoint(path, averaged, *self.vocabs, notes=notes)
-        if self.out:
-            path = f"{self.out}.last.safetensors"
-            save_checkpoint(path, trainer.model, *self.vocabs, trainer, notes)
-        waited = epochs - self.best_epoch
-        return self.patience is not None and waited >= self.patience
+def fault_of(options):
+    """What is wrong with a choice of options, in words; None if nothing is."""
+    needed = ["out"] if "resume" in options else ["source", "target", "out"]
+    missing = [f"--{name}" for name in needed if name not in options]
+    if missing:
+        return f"the following arguments are required: {', '.join(missing)}"
+    texts = sum(name in options for name in ("tsv", "corpus"))
+    if texts == 2 or (texts == 0 and "resume" not in options):
+        return "give a text: either --tsv FILE or --corpus multi30k or village"
+    for first, second in (("resume", "overwrite"), ("resume", "from")):
+        if first in options and second in options:
+            return f"--{first} and --{second} are not allowed together"
+    for name in ("columns", "held_out", "skip_bad_lines"):
+        if "corpus" in options and name in options:
+            return f"--{name.replace('_', '-')} is for a file of your own, with --tsv"
+    if options.get("held_out", 1) < 1:
+        return f"--held-out must be at least 1, got {options['held_out']}"
+    return None
 
 
-def resumable_vocabs(out, corpus, settings):
-    """The vocabularies of a stored training, to go on with it.
+def in_options(message):
+    """An error's message as the command line says it: --num-epochs for num_epochs."""
+    message = re.sub(r"columns=\('(\w+)', '(\w+)'\)", r"--columns \1 \2", message)
+    message = re.sub("with utils.training.batch_loss.*", "with --loss plain", message)
+    names = "|".join(TYPES)
+    return re.sub(
+        rf"(?<![\w-])({names})(?= (?:must|was|of)\b)",
+        lambda found: "--" + found[0].replace("_", "-"),
+        message,
+    )
 
-    Raises ValueError when it was of another corpus, or with other settings.
-    """
-    if out is None:
-        raise ValueError("to resume, say with out= where the training was stored")
-    stored = load_checkpoint(f"{out}.last.safetensors")
-    then, now = stored.notes.get("settings", {}), asdict(settings)
-    then = {"corpus": stored.notes.get("corpus"), **then}
-    now = {"corpus": repr(corpus), **now}
-    differences = [
-        f"{name} was {then.get(name)} and is {now.get(name)}"
-        for name in {**then, **now}
-        if then.get(name) != now.get(name)
-    ]
-    if differences:
+
+# What is trained, and on what
+
+
+def stored_options(given):
+    """The options of the training at --out, with those given now that may be new."""
+    stored = load_checkpoint(f"{given['out']}.last.safetensors")
+    if "options" not in stored.notes:
         raise ValueError(
-            f"{out}.last.safetensors can't be resumed: {'; '.join(differences)}"
+            f"{given['out']}.last.safetensors was not stored by this command"
         )
-    return stored.src_vocab, stored.tgt_vocab
+    begun = stored.notes["settings"] | stored.notes["options"]
+    for name in given:
+        if name not in MAY_CHANGE and given[name] != begun.get(name):
+            raise ValueError(
+                f"--{name.replace('_', '-')} {said(given[name])} can't be resumed: "
+                f"the training at {given['out']} has {said(begun.get(name))}. Leave it "
+                "out, or begin anew with another --out"
+            )
+    return begun | given, stored
+
+
+def said(value):
+    """An option's value as it was typed."""
+    return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def named_corpus(options):
+    """The corpus that the options name, and the SHA-256 of a file of one's own."""
+    languages = options["source"], options["target"]
+    if options.get("corpus") == "multi30k":
+        return load_multi30k(*languages), None
+    if options.get("corpus") == "village":
+        return load_village(*languages), None
+    size, skip = options.get("held_out"), options.get("skip_bad_lines", False)
+    columns = options.get("columns")
+    try:
+        corpus = load_tsv(
+            options["tsv"],
+            *languages,
+            columns=columns,
+            valid=size,
+            test=size,
+            skip_bad_lines=skip,
+        )
+    except ValueError as error:
+        advice = ""
+        if re.search(r", line \d+: ", str(error)):
+            advice = "; --skip-bad-lines leaves such lines out"
+        elif "too few for a split" in str(error):
+            advice = ": give more pairs, or a smaller --held-out"
+        raise ValueError(f"{error}{advice}") from error
+    data = read_bytes(find_file(options["tsv"]))
+    return corpus, hashlib.sha256(data).hexdigest()
+
+
+def chosen_settings(options, corpus, start):
+    """The Settings that the options and the size of the text give."""
+    chosen = {name: options[name] for name in options if name in asdict(Settings())}
+    if start:
+        fixed = {"kind", "source_pieces", "target_pieces", *SIZES["translator"]}
+        for name in sorted(fixed & set(chosen)):
+            raise ValueError(
+                f"--{name.replace('_', '-')} is that of the model you start --from: "
+                "leave it out"
+            )
+        known = {name: start.model.config.get(name) for name in fixed}
+        known = {name: value for name, value in known.items() if value is not None}
+        known |= {"source_pieces": len(start.src_vocab)}
+        known |= {"target_pieces": len(start.tgt_vocab)}
+        chosen = FROM_MODEL | known | chosen
+    kind = chosen.get("kind", "translator")
+    for name in SIZES["translator"]:
+        if name in options and name not in SIZES[kind]:
+            raise ValueError(f"--{name.replace('_', '-')}: --kind {kind} has none")
+    languages = corpus.source_lang, corpus.target_lang
+    settings = Settings.for_text(len(corpus["train"]), *languages, **chosen)
+    check_settings(settings, options.get("patience"))
+    return settings
+
+
+def start_of(options):
+    """The Checkpoint of --from; ValueError, in words, unless its languages fit."""
+    if "from" not in options:
+        return None
+    start = load_checkpoint(model_file(options["from"]))
+    had = start.src_vocab.lang, start.tgt_vocab.lang
+    if had != (options["source"], options["target"]):
+        raise ValueError(
+            f"{options['from']} translates {had[0]} into {had[1]}: it can't be the "
+            f"start of {options['source']}→{options['target']}"
+        )
+    if start.model.config["kind"] not in SIZES:
+        raise ValueError(
+            f"{options['from']} holds a model that this command doesn't train, of the "
+            f"kind {start.model.config['kind']}; it trains {', '.join(SIZES)}"
+        )
+    return start
 
 
 # The command
 
 
-def parse(arguments):
-    """The command's options; each field of Settings is one of them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m utils.train",
-        description="Train a translator with additive attention, with progress, "
-        "validation, early stopping and checkpoints.",
+def run(given):
+    """Everything that the command does, after its options are read."""
+    out, stored = given["out"], None
+    options = given
+    if "resume" in given:
+        options, stored = stored_options(given)
+    elif "overwrite" not in given:
+        require_free(out)
+    corpus, sha256 = named_corpus(options)
+    if stored:
+        settings = resumed_settings(options, stored, sha256)
+        start = None
+    else:
+        start = start_of(options)
+        settings = chosen_settings(options, corpus, start)
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    notes = {"options": {name: options[name] for name in STORED if name in options}}
+    notes["sha256"], loss = sha256, options.get("loss", "plain")
+    fitted = fit(
+        corpus,
+        settings,
+        out,
+        resume=stored is not None,
+        patience=options.get("patience"),
+        progress=sys.stderr.isatty(),
+        overwrite="overwrite" in options,
+        loss_function=LOSSES[loss],
+        start=start,
+        watch=Report(corpus, out, loss, settings),
+        notes=notes,
     )
-    text = parser.add_mutually_exclusive_group(required=True)
-    text.add_argument("--corpus", choices=["multi30k", "village"])
-    text.add_argument("--tsv", help="a file with two sentences a line, a tab between")
-    parser.add_argument("--source", required=True, help="its language: en, fr, de, zh")
-    parser.add_argument("--target", required=True)
-    parser.add_argument(
-        "--columns", nargs=2, help="languages of the TSV's columns, if not en and other"
-    )
-    parser.add_argument(
-        "--held-out",
-        type=int,
-        default=1000,
-        help="pairs of the TSV in each of validation and test (default 1000)",
-    )
-    parser.add_argument("--skip-bad-lines", action="store_true")
-    parser.add_argument(
-        "--out", required=True, help="path of the model, without ending"
-    )
-    stored = parser.add_mutually_exclusive_group()
-    stored.add_argument(
-        "--resume", action="store_true", help="go on from the last finished epoch"
-    )
-    stored.add_argument(
-        "--overwrite", action="store_true", help="replace a model stored there before"
-    )
-    parser.add_argument(
-        "--patience",
-        type=int,
-        help="stop after so many epochs without a better validation loss",
-    )
-    parser.add_argument(
-        "--loss",
-        choices=sorted(LOSSES),
-        default="plain",
-        help="by-hand: the same with its gradient written by hand, in less time",
-    )
-    for name, value in asdict(Settings()).items():
-        options = {"type": type(value), "default": value, "help": f"default {value}"}
-        if name == "kind":
-            options["choices"] = TRANSLATORS
-        parser.add_argument(f"--{name.replace('_', '-')}", **options)
-    return parser.parse_args(arguments)
+    if join_processes()[0] == 0:
+        finish(fitted, corpus, out)
 
 
-def named_corpus(options):
-    """The corpus that the options name."""
-    languages = options.source, options.target
-    if options.corpus == "multi30k":
-        return load_multi30k(*languages)
-    if options.corpus == "village":
-        return load_village(*languages)
-    return load_tsv(
-        options.tsv,
-        *languages,
-        columns=options.columns,
-        valid=options.held_out,
-        test=options.held_out,
-        skip_bad_lines=options.skip_bad_lines,
-    )
+def resumed_settings(options, stored, sha256):
+    """The stored training's Settings, with what is new; says what that is."""
+    if sha256 != stored.notes["sha256"]:
+        raise ValueError(
+            f"{options['tsv']} isn't the file that this training began with: its "
+            "SHA-256 checksum is another. Give that file as --tsv, or begin anew with "
+            "another --out (--from starts from a trained model)"
+        )
+    before = Settings(**stored.notes["settings"])
+    names = asdict(before)
+    settings = Settings(**{name: options[name] for name in names})
+    check_settings(settings, options.get("patience"))
+    done = len(stored.training["history"])
+    for name in ("num_epochs", "lr"):
+        was, now = getattr(before, name), getattr(settings, name)
+        if was != now:
+            say(f"--{name.replace('_', '-')} was {was} and is {now} from here on")
+    if done >= settings.num_epochs:
+        say(
+            f"this training has had its {counted(done, 'epoch')}: a larger "
+            "--num-epochs goes on with it"
+        )
+    else:
+        say(f"epochs done: {done}, to do: {settings.num_epochs - done}")
+    return settings
 
 
 def main(arguments=None):
-    options = parse(arguments)
-    settings = Settings(**{name: getattr(options, name) for name in asdict(Settings())})
+    given = parse(arguments)
     try:
-        corpus = named_corpus(options)
-        folder = Path(options.out).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        fitted = fit(
-            corpus,
-            settings,
-            options.out,
-            options.resume,
-            options.patience,
-            overwrite=options.overwrite,
-            loss_function=LOSSES[options.loss],
-        )
+        run(given)
     except (ValueError, OSError, FloatingPointError) as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        sys.exit(f"error: {in_options(in_words(error))}" if is_first_here() else 1)
     except KeyboardInterrupt:
-        sys.exit("stopped: --resume goes on after the last finished epoch")
-    if join_processes()[0] > 0:
-        return
-    for number, epoch in enumerate(fitted.trainer.history, 1):
-        print(
-            f"epoch {number}: loss {epoch['train_loss']:.3f} in training, "
-            f"{epoch['valid_loss']:.3f} in validation, {epoch['seconds']:.0f} s"
-        )
-    pairs = corpus["valid"]
-    found = translate_tokens(fitted.model, [p.source for p in pairs], *fitted.vocabs)
-    references = [as_spelled(pair.target, fitted.vocabs[1]) for pair in pairs]
-    score = bleu([t.words for t in found], references)
-    print(f"best epoch: {fitted.best_epoch}; its validation BLEU, greedy: {score:.2f}")
-    print(f"stored: {options.out}.safetensors")
+        sys.exit(stopped(given["out"]) if is_first_here() else 1)
+
+
+def stopped(out):
+    """What an interrupt has left, and how to go on."""
+    if not Path(f"{out}.last.safetensors").exists():
+        return "stopped before the first update: nothing was stored"
+    done = load_checkpoint(f"{out}.last.safetensors").notes["epoch"]
+    best = f", the best model so far is {out}.safetensors" if done else ""
+    return (
+        f"stopped after {counted(done, 'whole epoch')}; all updates are stored{best}. "
+        f"Go on with\n    python -m utils.train --resume --out {shlex.quote(str(out))}"
+    )
 
 
 if __name__ == "__main__":

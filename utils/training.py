@@ -252,17 +252,18 @@ class Trainer:
         """Seconds spent in updates so far; validation isn't counted."""
         return sum(epoch["seconds"] for epoch in [*self.history, self._epoch])
 
-    def resume(self, path):
+    def resume(self, path, but=()):
         """Take up the training that `save_checkpoint(path, …, trainer=…)` stored.
 
-        Raises ValueError, with this trainer as it was, if the file holds another
+        but: names of settings that may differ from now on, num_epochs and lr among
+        them. Raises ValueError, with this trainer as it was, if the file holds another
         training: other settings, data, parameters, or numbers that don't fit them.
         """
         with torch.random.fork_rng(devices=[]):  # building a model draws numbers
             saved = load_checkpoint(path)
         try:
             training, state, mean, updates, rng_state = resumable(
-                saved, self.model, self._plan()
+                saved, self.model, self._plan(), but
             )
         except ValueError as error:
             raise ValueError(f"{path} can't be resumed: {error}") from error

@@ -142,7 +142,10 @@ def test_the_shipped_translator_scores_what_it_says():
 # --- what is stored -----------------------------------------------------------------
 
 
-@pytest.mark.skip(reason="stored on the first edition, with other vocabularies")
+# The sizes of the vocabularies that these were measured with, the first edition's.
+MEASURED_WITH = {"en-fr": (range(448), range(596)), "en-zh": (range(448), range(331))}
+
+
 @pytest.mark.parametrize(
     "name, build",
     [
@@ -158,7 +161,7 @@ def test_every_arm_has_the_parameters_that_are_stored(name, build):
             found.setdefault(arm, set()).add(entry["parameters"])
     for arm, parameters in found.items():
         chinese = name == "choices" and arm.endswith("Chinese")
-        _, vocabs = runs.village("en-zh" if chinese else "en-fr")
+        vocabs = MEASURED_WITH["en-zh" if chinese else "en-fr"]
         assert parameters == {sum(p.numel() for p in build(arm, vocabs).parameters())}
 
 

@@ -21,7 +21,7 @@ from utils.corpora import load_village
 from utils.data import Batch
 from utils.decoding import translate_tokens
 from utils.models import build_model
-from utils.train import ShareOfLoss, join_processes
+from utils.processes import ShareOfLoss, join_processes
 from utils.training import batch_loss
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,7 +183,8 @@ def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
     result = translate_tokens(best.model, [["the", "dog"]], *best[1:3], max_steps=5)
     assert len(result[0].tokens) > 0
 
-    assert f"epoch {EPOCHS}:" in run(*ONE, *command, "--resume")
+    out = ["--out", tmp_path / "model"]
+    assert f"epoch {EPOCHS} of" in run(*ONE, "-m", "utils.train", "--resume", *out)
     history = load_checkpoint(last).training["history"]
     assert history[:epochs] == stored.training["history"] and len(history) == EPOCHS
 
@@ -195,9 +196,18 @@ def test_one_process_and_two_learn_the_same(command, tmp_path):
         short = ["--dropout", 0, "--num-epochs", 3, "--out", tmp_path / name]
         said = run(*start, *command, *short)
         saved = load_checkpoint(tmp_path / f"{name}.last.safetensors")
-        losses.append([epoch["valid_loss"] for epoch in saved.training["history"]])
-        assert said.count("stored: ") == 1  # one process speaks for both
+        history = saved.training["history"]
+        losses.append([e[f"{k}_loss"] for e in history for k in ("train", "valid")])
+        assert said.count("the best epoch is ") == 1  # one process speaks for both
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def test_an_error_is_said_once():
+    words = "--tsv none.tsv --source en --target fr --out m".split()
+    command = [*TWO, "-m", "utils.train", *words]
+    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True)
+    assert done.returncode != 0
+    assert done.stderr.count(b"error: there is no file none.tsv") == 1
 
 
 if __name__ == "__main__":

@@ -1,22 +1,19 @@
-"""The training command: from text to a checkpoint, resumed, stopped, refused."""
+"""The training command: what it says, stores, resumes and refuses."""
 
+import csv
 import json
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, fields
 
 import pytest
-import torch
-from helpers.training import random_batch, setup, weights
+from helpers.training import weights
 
-from utils import train
+from utils import recipe, report, train
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.corpora import load_village
-from utils.data import Batch, BatchLoader, Corpus, Pair
 from utils.decoding import translate
 from utils.models import build_model
-from utils.subwords import SampledLoader, SubwordVocab
+from utils.recipe import SIZES, Settings
 from utils.text import Vocab
-from utils.train import Settings, ShareOfLoss, fit, main
 
 pytestmark = pytest.mark.slow
 
@@ -26,389 +23,364 @@ TINY = {
     "embed_size": 8,
     "num_hiddens": 12,
     "enc_hiddens": 8,
-    "num_epochs": 3,
-    "batch_size": 32,
+    "num_epochs": 2,
+    "batch_size": 8,
 }
-SETTINGS = Settings(**TINY)
 
 
 @pytest.fixture(scope="module")
-def village():
-    """The first sentences of the Village corpus, in French and in Chinese."""
-    corpora = {}
-    for target in ("fr", "zh"):
-        whole = load_village("en", target)
-        splits = {"train": whole["train"][:150], "valid": whole["valid"][:20]}
-        corpora[target] = Corpus(whole.name, "en", target, splits)
-    return corpora
+def lines():
+    """{target: lines of English and target sentences}, of the Village."""
+    return {
+        target: [
+            f"{' '.join(pair.source)}\t{' '.join(pair.target)}\n"
+            for pair in load_village("en", target)["train"][:240]
+        ]
+        for target in ("fr", "zh")
+    }
 
 
 @pytest.fixture
-def command(village, tmp_path, monkeypatch):
-    """Runs the command on those sentences; options by their names."""
-    monkeypatch.setattr(train, "load_village", lambda _, target: village[target])
+def command(lines, tmp_path, capsys):
+    """Runs the command on those lines -> what it printed; options by their names."""
 
-    def run(*flags, target="fr", **options):
-        arguments = ["--corpus", "village", "--source", "en", "--target", target]
-        options = {"out": tmp_path / "model", **TINY, **options}
+    def run(*flags, **options):
+        if not {"--resume", "--help"} & set(flags):
+            options = {"source": "en", "target": "fr", **TINY, **options}
+            tsv = tmp_path / f"{options['target']}.tsv"
+            if "tsv" not in options and "corpus" not in options:
+                tsv.write_text("".join(lines[options["target"]]), encoding="utf-8")
+                options["tsv"] = tsv
+        options.setdefault("out", tmp_path / "model")
+        words = []
         for name, value in options.items():
-            arguments += [f"--{name.replace('_', '-')}", str(value)]
-        main([*arguments, *flags])
-        return load_checkpoint(f"{options['out']}.safetensors")
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--{name.replace('_', '-')}", *map(str, values)]
+        train.main([*words, *flags])
+        return capsys.readouterr().out
 
     return run
 
 
-# --- the command ------------------------------------------------------------------
+def refused(command, *flags, **options):
+    """Runs a command that must fail -> its one message."""
+    with pytest.raises(SystemExit) as error:
+        command(*flags, **options)
+    message = str(error.value)
+    assert "\n" not in message and message.startswith("error: ")
+    assert not any("_" in name and name in message for name in train.TYPES)
+    return message.removeprefix("error: ")
 
 
-def files(folder):
-    return sorted(path.name for path in folder.iterdir())
+def stored(tmp_path):
+    return sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".tsv")
 
 
-@pytest.mark.parametrize("target", ["fr", "zh"])
-def test_it_trains_stores_and_reports(command, village, tmp_path, capsys, target):
-    sizes = {"target_pieces": 420} if target == "zh" else {}
-    saved = command(target=target, num_epochs=2, **sizes)
-    printed = capsys.readouterr().out.splitlines()
-    begins = [line.split(":")[0] for line in printed]
-    assert begins == ["epoch 1", "epoch 2", "best epoch", "stored"]
-    assert files(tmp_path) == ["model.last.safetensors", "model.safetensors"]
-    wanted = replace(SETTINGS, num_epochs=2, **sizes)
-    assert saved.notes["settings"] == asdict(wanted)
-    assert saved.notes["corpus"] == repr(village[target])
-    assert saved.training is None and saved.model.config["kind"] == "translator"
-    assert len(saved.src_vocab) == 60
+# --- what it says and stores --------------------------------------------------------
+
+
+def test_it_trains_stores_and_reports(command, tmp_path):
+    printed = command().splitlines()
+    out = tmp_path / "model"
+    assert stored(tmp_path) == [
+        f"model.{end}" for end in ("last.safetensors", "log.csv", "png", "safetensors")
+    ]
+    assert printed[0] == (
+        "fr.tsv, en→fr: 192 pairs for train, 24 pairs for valid, 24 pairs for test"
+    )
+    pieces = "60 pieces of en (English) and 60 pieces of fr (French)"
+    assert printed[1] == f"vocabularies: {pieces}"
+    saved = load_checkpoint(f"{out}.safetensors")
+    size = sum(parameter.numel() for parameter in saved.model.parameters())
+    assert printed[2] == (
+        f"translator, {size:,} parameters; loss: cross-entropy, its gradient by "
+        "PyTorch; in training with label smoothing 0.1"
+    )
+    assert printed[3] == "2 epochs of 24 batches of 8, learning rate up to 0.003"
+    assert printed[4].startswith("an epoch will take about ")  # within the first one
+    epochs = [line for line in printed if line.startswith("epoch ")]
+    assert [line.split(":")[0] for line in epochs] == ["epoch 1 of 2", "epoch 2 of 2"]
+
+    last = load_checkpoint(f"{out}.last.safetensors")
+    history = last.training["history"]
+    for line, entry in zip(epochs, history, strict=True):
+        assert f"loss {entry['train_loss']:.3f} in training, " in line
+        assert f"{entry['valid_loss']:.3f} in validation; BLEU " in line
+    losses = [entry["valid_loss"] for entry in history]
+    best = losses.index(min(losses)) + 1
+    assert f"the best epoch is {best}: {out}.safetensors" in printed
+    assert saved.notes["epoch"] == best
     found = translate(saved.model, "The baker sells bread.", *saved[1:3])
     assert found.attention_weights.shape[1] == len(found.source_tokens)
-    last = load_checkpoint(tmp_path / "model.last.safetensors")
-    losses = [epoch["valid_loss"] for epoch in last.training["history"]]
-    assert f"{losses[1]:.3f} in validation" in printed[1]
-    best = losses.index(min(losses)) + 1
-    assert f"best epoch: {best}" in printed[2] and saved.notes["epoch"] == best
+
+    with open(f"{out}.log.csv", encoding="utf-8", newline="") as file:
+        log = list(csv.DictReader(file))
+    assert [row["epoch"] for row in log] == ["1", "2"]
+    for row, entry in zip(log, history, strict=True):
+        for name in ("train_loss", "valid_loss", "bleu", "seconds", "lr"):
+            assert float(row[name]) == entry[name]
+        shown = [row[f"output_{n}"] for n in (1, 2, 3)]
+        assert shown == entry["outputs"]
+        for n, output in enumerate(shown, 1):
+            block = f"    source    {row[f'source_{n}']}"
+            at = [i for i, line in enumerate(printed) if line == block]
+            assert any(
+                printed[i + 1 : i + 3]
+                == [
+                    f"    reference {row[f'reference_{n}']}",
+                    f"    output    {output}",
+                ]
+                for i in at
+            )
+    lengths = [len(log[0][f"source_{n}"].split()) for n in (1, 2, 3)]
+    assert lengths == sorted(lengths) and lengths[0] < lengths[2]
 
 
-def test_a_file_of_ones_own(tmp_path, village, capsys):
-    pairs = village["fr"]["train"]
-    lines = [f"{' '.join(pair.source)}\t{' '.join(pair.target)}" for pair in pairs]
-    path, out = tmp_path / "own text.tsv", tmp_path / "new folder" / "model"
-    path.write_text("\n".join([*lines, "no tab", "", ""]), encoding="utf-8")
-    words = ["--source fr --target en --held-out 15 --alpha 0"]
-    sizes = {**TINY, "num_epochs": 1}
-    words += [f"--{name.replace('_', '-')} {value}" for name, value in sizes.items()]
-    command = ["--tsv", str(path), "--out", str(out), "--kind", "fixed translator"]
-    command += " ".join(words).split()
-    with pytest.raises(SystemExit, match="line 151: wrong number of columns"):
-        main(command)
-    main([*command, "--skip-bad-lines"])
-    assert "best epoch: 1" in capsys.readouterr().out
-    saved = load_checkpoint(f"{out}.safetensors")
-    assert saved.model.config["kind"] == "fixed translator"
-    assert (saved.src_vocab.lang, saved.tgt_vocab.lang) == ("fr", "en")
-    assert "train 120, valid 15, test 15" in saved.notes["corpus"]
+def test_the_test_split_is_scored_once_and_remembered(command, tmp_path, monkeypatch):
+    printed = command()
+    scores = load_checkpoint(tmp_path / "model.safetensors").notes["test"]
+    assert scores["sentences"] == 24 and "tok:13a" in scores["signature"]
+    for name, label in (("greedy", "greedy   "), ("beam", "beam of 5")):
+        one = scores[name]
+        said = f"    {label} BLEU {one['bleu']:.2f}, chrF {one['chrf']:.2f}"
+        assert said in printed
+    monkeypatch.setattr(report, "test_scores", None)  # called again, it would fail
+    again = command("--resume").splitlines()
+    assert again[0].startswith("this training has had its 2 epochs: a larger --num-e")
+    end = printed.splitlines()
+    end = end[end.index("the test split, 24 sentences, scored once:") :]
+    assert again[-len(end) :] == end
 
 
-def test_whole_words_on_one_side(village):
-    corpus, settings = village["fr"], replace(SETTINGS, target_pieces=0, num_epochs=1)
-    fitted = fit(corpus, settings, progress=False)
-    assert [type(vocab) for vocab in fitted.vocabs] == [SubwordVocab, Vocab]
-    assert type(fitted.trainer.loader.loader) is SampledLoader
-    for plain in (replace(settings, source_pieces=0), replace(settings, alpha=0)):
-        loader = train.make_loader(corpus["train"], fitted.vocabs, plain)
-        assert type(loader) is BatchLoader
+def test_pieces_are_what_the_text_gives_and_that_is_said(command):
+    printed = command(num_epochs=1, source_pieces=3000)
+    assert " pieces of en (English) (all that the text gives) and 60 pieces" in printed
 
 
-def test_vocabularies_come_from_the_training_split_alone():
-    pair, new = Pair(("ab", "ba"), ("a", "b")), Pair(("xy",), ("z",))
-    corpus = Corpus("own", "en", "fr", {"train": [pair] * 3, "valid": [new]})
-    settings = replace(SETTINGS, source_pieces=8, target_pieces=0)
-    pieces, words = train.make_vocabs(corpus, settings)
-    assert "xy" not in pieces and "ab" in pieces and "z" not in words and "a" in words
+def test_a_language_without_spaces(command, tmp_path):
+    printed = command(target="zh", num_epochs=1, target_pieces=0)
+    assert "characters of zh (Chinese)" in printed and "tok:zh" in printed
+    assert "zh has no spaces: text and BLEU are taken character by character" in printed
+    given = {name: value for name, value in TINY.items() if name != "target_pieces"}
+    options = train.parse(
+        f"--tsv {tmp_path}/zh.tsv --source en --target zh --out m".split()
+    )
+    corpus, _ = train.named_corpus(options)
+    assert train.chosen_settings(options | given, corpus, None).target_pieces == 0
 
 
-# --- resuming and stopping --------------------------------------------------------
+@pytest.mark.parametrize("source, target", [("es", "cs"), ("tr", "vi")])
+def test_a_language_by_its_code(command, lines, source, target, tmp_path):
+    """Nothing need be known of it."""
+    path = tmp_path / "own.tsv"
+    path.write_text("".join(lines["fr"]), encoding="utf-8")
+    printed = command(source=source, target=target, tsv=path, num_epochs=1)
+    assert f"60 pieces of {source} and 60 pieces of {target}" in printed
 
 
-def stop_after(epochs, monkeypatch):
-    """The training is interrupted when so many epochs are stored."""
-    right = train.Keeper.__call__
-
-    def call(self, trainer):
-        right(self, trainer)
-        if len(trainer.history) == epochs:
-            monkeypatch.setattr(train.Keeper, "__call__", right)
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(train.Keeper, "__call__", call)
-
-
-@pytest.fixture(scope="module")
-def unbroken(village, tmp_path_factory):
-    """A training in one go, and where it is stored."""
-    out = tmp_path_factory.mktemp("unbroken") / "model"
-    return fit(village["fr"], SETTINGS, out, progress=False), out
-
-
-@pytest.mark.parametrize("epochs", [1, 2])
-def test_a_resumed_training_equals_an_unbroken_one(
-    village, tmp_path, monkeypatch, unbroken, epochs
-):
-    settings, (unbroken, whole) = SETTINGS, unbroken
-    assert settings.dropout and settings.averaging and settings.label_smoothing
-    assert settings.alpha and settings.source_pieces
-    out = tmp_path / "broken"
-    last = load_checkpoint(f"{whole}.last.safetensors")
-    stop_after(epochs, monkeypatch)
-    with pytest.raises(KeyboardInterrupt):
-        fit(village["fr"], settings, out, progress=False)
-    torch.manual_seed(99)  # another process
-    resumed = fit(village["fr"], settings, out, resume=True, progress=False)
-    again = load_checkpoint(f"{out}.last.safetensors")
-
-    assert resumed.trainer.losses == unbroken.trainer.losses
-    assert len(resumed.trainer.losses) == 3 * 5
-    assert resumed.best_epoch == unbroken.best_epoch
-    assert weights(resumed.model) == weights(unbroken.model)
-    assert weights(again.model) == weights(last.model)
-    assert {"mean_updates", "mean.decoder.embedding.weight"} <= again.tensors.keys()
-    assert again.tensors.keys() == last.tensors.keys()
-    for name, tensor in again.tensors.items():  # averages, optimiser, random state
-        assert torch.equal(tensor, last.tensors[name]), name
-    histories = resumed.trainer.history, unbroken.trainer.history
-    valid_losses = [[epoch["valid_loss"] for epoch in h] for h in histories]
-    assert valid_losses[0] == valid_losses[1]
+def test_lines_that_cannot_be_read(command, lines, tmp_path):
+    path = tmp_path / "own.tsv"
+    good = "".join(lines["fr"]).encode()
+    bad = b"no tab\n\n\ncaf\xe9\tx\na\t\nb\t\n"
+    path.write_bytes(good + bad.replace(b"\xe9", b"e"))
+    assert "line 241: wrong number of columns" in refused(command, tsv=path)
+    path.write_bytes(good + bad + b"x\ty\n")
+    message = refused(command, tsv=path)
+    assert "line 244: not UTF-8" in message and message.endswith(
+        "; --skip-bad-lines leaves such lines out"
+    )
+    printed = command("--skip-bad-lines", tsv=path, num_epochs=1).splitlines()
+    assert printed[1:5] == [
+        "1 line skipped: not UTF-8 (244)",
+        "1 line skipped: wrong number of columns, 1 instead of 2 (241)",
+        "2 lines skipped: the line is empty (242, 243)",
+        "2 lines skipped: the fr side is empty (245, 246)",
+    ]
 
 
-def test_the_command_resumes_or_says_why_not(command, village, tmp_path, monkeypatch):
-    stop_after(1, monkeypatch)
-    with pytest.raises(SystemExit, match="stopped: --resume goes on"):
-        command()
-    command("--resume")
-    last = load_checkpoint(tmp_path / "model.last.safetensors")
-    assert len(last.training["history"]) == 3
-    refused = "can't be resumed: dropout was 0.3 and is 0.0; lr was 0.003 and is 0.01"
-    with pytest.raises(SystemExit, match=refused):
-        command("--resume", lr=0.01, dropout=0.0)
-    with pytest.raises(SystemExit, match="corpus was .*fr.* and is .*zh"):
-        command("--resume", target="zh")
-    with pytest.raises(SystemExit, match="FileNotFoundError: there is no checkpoint"):
-        command("--resume", out=tmp_path / "nothing")
-    (tmp_path / "model.last.safetensors").write_bytes(b"half")
-    with pytest.raises(SystemExit, match="ValueError: .*damaged"):
-        command("--resume")
-    with pytest.raises(ValueError, match="say with out="):
-        fit(village["fr"], SETTINGS, resume=True)
+# --- resuming, starting from a model, stopping --------------------------------------
+
+
+class Stop(recipe.Keeper):
+    """Interrupts the training after its first epoch."""
+
+    def __call__(self, trainer):
+        super().__call__(trainer)
+        raise KeyboardInterrupt
+
+
+def test_resume_alone_goes_on(command, tmp_path, monkeypatch):
+    out = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        patch.setattr(recipe, "Keeper", Stop)
+        with pytest.raises(SystemExit) as error:
+            command(held_out=30, dropout=0.1, loss="by-hand")
+    assert str(error.value) == (
+        "stopped after 1 whole epoch; all updates are stored, the best model so far "
+        f"is {out}.safetensors. Go on with\n"
+        f"    python -m utils.train --resume --out {out}"
+    )
+    printed = command("--resume")
+    assert "epochs done: 1, to do: 1" in printed and "30 pairs for test" in printed
+    assert "by hand" in printed and "epoch 2 of 2" in printed
+    again = command("--resume", num_epochs=3, lr=0.001)
+    assert "--num-epochs was 2 and is 3 from here on" in again
+    assert "--lr was 0.003 and is 0.001 from here on" in again
+    history = load_checkpoint(f"{out}.last.safetensors").training["history"]
+    assert [entry["lr"] for entry in history] == [0.003, 0.003, 0.001]
+
+    message = refused(command, "--resume", dropout=0.5)
+    assert message == (
+        f"--dropout 0.5 can't be resumed: the training at {out} has 0.1. Leave it out, "
+        "or begin anew with another --out"
+    )
+    other = tmp_path / "other.tsv"
+    text = (tmp_path / "fr.tsv").read_text(encoding="utf-8")
+    other.write_text(text, encoding="utf-8")
+    command("--resume", tsv=other)  # the same text elsewhere
+    other.write_text(text.replace("the", "teh", 1), encoding="utf-8")
+    assert "isn't the file that this training began with" in refused(
+        command, "--resume", tsv=other
+    )
+
+
+def test_what_cannot_be_resumed(command, tmp_path):
+    assert "there is no checkpoint at" in refused(command, "--resume")
+    last = tmp_path / "model.last.safetensors"
+    last.write_bytes(b"half")
+    assert "damaged" in refused(command, "--resume")
+    vocab = Vocab([["a"]], "en")
+    save_checkpoint(last, build_model("fixed", 5, 5, 2, 2), vocab, vocab)
+    assert "was not stored by this command" in refused(command, "--resume")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "model.last.safetensors"])
 def test_a_model_that_is_there_is_replaced_only_when_asked(command, tmp_path, name):
     (tmp_path / name).write_bytes(b"work of a week")
-    with pytest.raises(SystemExit) as error:
-        command(num_epochs=1)
-    assert str(error.value) == (
-        f"FileExistsError: {tmp_path / name} would be lost: --resume goes on with that "
+    assert refused(command, num_epochs=1) == (
+        f"{tmp_path / name} would be lost: --resume goes on with that "
         "training, --overwrite replaces it, another --out keeps both"
     )
     assert (tmp_path / name).read_bytes() == b"work of a week"
-    assert files(tmp_path) == [name]
+    assert stored(tmp_path) == [name]
     command("--overwrite", num_epochs=1)
     last = load_checkpoint(tmp_path / "model.last.safetensors")
     assert len(last.training["history"]) == 1
 
 
-def test_what_is_finished_is_neither_changed_nor_lost(village, unbroken):
-    first, out = unbroken
-    paths = [out.with_name(f"model{end}.safetensors") for end in ("", ".last")]
-    before = [path.read_bytes() for path in paths]
-    again = fit(village["fr"], SETTINGS, out, resume=True, progress=False)
-    assert weights(first.model) == weights(again.model)
-    assert again.best_epoch == first.best_epoch
-    with pytest.raises(FileExistsError, match="model.saf.* and .*model.last.* be lost"):
-        fit(village["fr"], SETTINGS, out, progress=False)
-    assert [path.read_bytes() for path in paths] == before
+def test_starting_from_a_model(command, tmp_path):
+    command(num_epochs=1)
+    first = tmp_path / "model.safetensors"
+    text = f"--tsv {tmp_path}/fr.tsv --out {tmp_path}/new --from {first} ".split()
+    train.main([*text, *"--source en --target fr --num-epochs 1 --lr 1e-9".split()])
+    before = load_checkpoint(first)
+    after = load_checkpoint(tmp_path / "new.safetensors")
+    assert after.src_vocab == before.src_vocab
+    same = zip(before.model.parameters(), after.model.parameters(), strict=True)
+    assert all((one - other).abs().max() < 1e-6 for one, other in same)
+    message = refused(command, **{"from": first, "out": tmp_path / "more"})
+    own = "--embed-size is that of the model you start --from: leave it out"
+    assert message == own
+    text[3] = f"{tmp_path}/other"
+    with pytest.raises(SystemExit, match="en into fr: it can't be the start of fr→en"):
+        train.main([*text, *"--source fr --target en --columns en fr".split()])
 
 
-def test_same_settings_same_numbers_and_the_seed_matters(village):
-    runs = [
-        fit(village["fr"], replace(SETTINGS, num_epochs=1, seed=seed), progress=False)
-        for seed in (0, 0, 1)
-    ]
-    first, again, other = (run.trainer.losses for run in runs)
-    assert first == again != other
+def test_stopped_before_anything_is_stored(command, monkeypatch, tmp_path):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "named_corpus", stopped)
+    with pytest.raises(SystemExit, match="before the first update: nothing was stored"):
+        command()
+    assert stored(tmp_path) == []
 
 
-def keeper(valid_losses, out=None, patience=None):
-    """Feed a Keeper with an epoch for each loss -> itself, what it answered."""
-    trainer, vocabs = setup()
-    weight = trainer.model.encoder.embedding.weight.data.zero_()
-    kept = train.Keeper(trainer, vocabs, {}, out, patience)
-    answers = []
-    for loss in valid_losses:
-        weight += 1.0
-        trainer.history.append({"valid_loss": loss})
-        answers.append(kept(trainer))
-    return kept, answers
+def test_the_seed_is_an_option(command, tmp_path):
+    models = []
+    for seed in (0, 0, 1):
+        command("--overwrite", num_epochs=1, seed=seed)
+        models.append(weights(load_checkpoint(tmp_path / "model.safetensors").model))
+    assert models[0] == models[1] != models[2]
 
 
-def test_the_best_epoch_is_kept(tmp_path):
-    kept, answers = keeper([3.0, 1.0, 2.0, 1.5], tmp_path / "model")
-    assert kept.best_epoch == 2 and not any(answers)
-    assert (kept.best["encoder.embedding.weight"] == 2.0).all()
-    best = load_checkpoint(tmp_path / "model.safetensors")
-    last = load_checkpoint(tmp_path / "model.last.safetensors")
-    assert (best.model.encoder.embedding.weight == 2.0).all()
-    assert (last.model.encoder.embedding.weight == 4.0).all()
-    assert best.notes["epoch"] == 2 and last.notes["epoch"] == 4
-
-
-@pytest.mark.parametrize(
-    "patience, stops_after", [(1, 3), (2, 6), (3, None), (None, None)]
-)
-def test_patience_counts_epochs_without_a_better_one(patience, stops_after):
-    _, answers = keeper([3.0, 2.0, 2.5, 1.0, 1.5, 1.2, 0.9], patience=patience)
-    first = answers.index(True) + 1 if True in answers else None
-    assert first == stops_after
-
-
-def test_training_stops_when_the_keeper_says_so(village, monkeypatch):
-    rising = iter([1.0, 2.0, 3.0, 4.0])
-    monkeypatch.setattr("utils.training.evaluate_loss", lambda *_: next(rising))
-    fitted = fit(village["fr"], SETTINGS, patience=1, progress=False)
-    assert len(fitted.trainer.history) == 2 and fitted.best_epoch == 1
-    assert not fitted.model.training
-
-
-def test_the_best_model_is_the_averaged_one_of_its_epoch(village, monkeypatch):
-    valid_losses, seen = iter([2.0, 1.0, 3.0]), []
-
-    def remember(model, loader):
-        seen.append(weights(model))
-        return next(valid_losses)
-
-    monkeypatch.setattr("utils.training.evaluate_loss", remember)
-    fitted = fit(village["fr"], SETTINGS, progress=False)
-    assert fitted.best_epoch == 2 and weights(fitted.model) == seen[1]
-    assert seen[1] != seen[2]
-    assert weights(fitted.trainer.model) != seen[2]  # it isn't averaged
-
-
-# --- several processes ------------------------------------------------------------
-
-
-def gradients(model, loss):
-    model.zero_grad()
-    loss.backward()
-    return {name: p.grad.clone() for name, p in model.named_parameters()}
-
-
-@pytest.mark.parametrize("world", [2, 3, 6])
-@pytest.mark.parametrize("loss", train.LOSSES)
-def test_the_mean_over_processes_is_the_whole_batch(world, loss):
-    loss = partial(train.LOSSES[loss], label_smoothing=0.1)
-    torch.manual_seed(0)
-    model = build_model("translator", 11, 11, 3, 6, 8, dropout=0.0).double()
-    batch = random_batch(7, B=5)  # with world = 6 too few to share
-    assert len(set(batch.target_lens.tolist())) > 1
-    whole = loss(model, batch)
-    gradient = gradients(model, whole)
-    shares = [ShareOfLoss(model, loss, rank, world)(batch) for rank in range(world)]
-    torch.testing.assert_close(sum(shares) / world, whole)
-    mean = gradients(model, sum(shares) / world)
-    for name in gradient:
-        torch.testing.assert_close(mean[name], gradient[name], msg=name)
-    if world == 2:  # a plain mean of their losses would be another number
-        own = [Batch(*(column[rank::2] for column in batch)) for rank in (0, 1)]
-        assert (sum(loss(model, part) for part in own) / 2 - whole).abs() > 1e-4
-
-
-def test_one_process_has_number_0_of_1(monkeypatch):
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
-    assert train.join_processes()[:2] == (0, 1)
-
-
-# --- what is refused --------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        ({"label_smoothing": -0.1}, "label_smoothing must be at least 0 and below 1"),
-        ({"averaging": float("nan")}, "averaging must be at least 0 and below 1"),
-        ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
-        ({"lr": 0.0}, "lr must be above 0 and finite, got 0.0"),
-        ({"lr": float("nan")}, "lr must be above 0 and finite, got nan"),
-        ({"embed_size": 0}, "embed_size must be at least 1, got 0"),
-        ({"num_epochs": 0}, "num_epochs must be at least 1, got 0"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"source_pieces": -1}, "source_pieces must be at least 0, got -1"),
+        ({"dropout": 1.0}, "--dropout must be at least 0 and below 1, got 1.0"),
+        ({"num_epochs": 0}, "--num-epochs must be at least 1, got 0"),
+        ({"lr": "nan"}, "--lr must be above 0 and finite, got nan"),
+        ({"patience": 0}, "--patience must be at least 1 epoch, got 0"),
+        ({"target_pieces": 9}, "--target-pieces of fr: 192 sentences don't give 9 pie"),
         ({"enc_hiddens": 7}, "needs an even size, got 7"),
-        ({"target_pieces": 100_000}, "150 sentences don't give 100000 pieces"),
-        ({"patience": 0}, "patience must be at least 1 epoch, got 0"),
         ({"lr": 1e38}, "training diverged"),
+        ({"held_out": 200}, "too few for a split 'valid' of 200 and a training split"),
+        ({"batch_size": 0}, "--batch-size must be at least 1, got 0"),
+        ({"tsv": "no/such.tsv"}, "there is no file no/such.tsv"),
+        ({"target": "en"}, "source and target are both en (English)"),
+        ({"target": "eng"}, "unknown language 'eng': its code here is 'en'"),
+        ({"target": "English"}, "give its code, two or three small letters"),
+        ({"columns": ("en", "de")}, "in the order of the file, got ['en', 'de']"),
+        ({"source": "fr", "target": "en"}, "Say which is which: --columns en fr, or"),
+        ({"kind": "transformer"}, "--embed-size: --kind transformer has none"),
+        ({"loss": "by-hand", "kind": "attention"}, "Train it with --loss plain"),
     ],
 )
-def test_numbers_that_do_not_work(command, tmp_path, options, message):
-    with pytest.raises(SystemExit, match=message) as error:
-        command(**options)
-    assert "\n" not in str(error.value)
-    assert not (tmp_path / "model.safetensors").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ("--tsv no/such.tsv", "FileNotFoundError: there is no file no/such.tsv"),
-        ("--corpus multi30k --target zh", "ValueError: .*zh"),
-        (
-            "--corpus village --target en",
-            "ValueError: .* are both en .English.: choose",
-        ),
-        ("--tsv {bad} --held-out -5", "ValueError: valid must be .* least 0, got -5"),
-        ("--tsv {bad}", "ValueError: .*not UTF-8"),
-        ("--tsv {bad} --out {bad}/model", "Error"),
-    ],
-)
-def test_files_and_languages_that_do_not_work(tmp_path, arguments, message):
-    bad = tmp_path / "bad.tsv"
-    bad.write_bytes(b"one\t\xff\xfe\n")
-    rest = "" if "--out" in arguments else f" --out {tmp_path}/model"
-    words = ["--source", "en", "--target", "fr", *(arguments + rest).split()]
-    with pytest.raises(SystemExit, match=message) as error:
-        main([word.replace("{bad}", str(bad)) for word in words])
-    assert "\n" not in str(error.value)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.tsv"]
+def test_what_does_not_work(command, lines, tmp_path, options, message):
+    if options.get("source") == "fr":
+        tsv = tmp_path / "swapped.tsv"
+        tsv.write_text("".join(lines["fr"]), encoding="utf-8")
+        options = {**options, "tsv": tsv}
+    if options.get("target", "fr")[:2] in ("en", "En") and "tsv" not in options:
+        options = {**options, "tsv": tmp_path / "fr.tsv"}
+        options["tsv"].write_text("".join(lines["fr"]), encoding="utf-8")
+    assert message in refused(command, **options)
+    assert stored(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
         ("", "required: --source, --target, --out"),
-        ("--source en --target fr --out m", "--corpus --tsv is required"),
+        ("--source en --target fr --out m", "give a text: either --tsv FILE or --cor"),
         ("--source en --target fr --out m --corpus wmt", "invalid choice: 'wmt'"),
         ("--source en --target fr --out m --tsv a --lr fast", "invalid float value"),
         ("--source en --target fr --out m --tsv a --kind big", "invalid choice: 'big'"),
-        ("--source en --target fr --out m --tsv a --corpus village", "not allowed"),
-        ("--source en --target fr --out m --tsv a --resume --overwrite", "not allowed"),
+        ("--source en --target fr --out m --tsv a --corpus village", "give a text"),
+        ("--out m --resume --overwrite", "--resume and --overwrite are not allowed"),
+        ("--out m --resume --from m", "--resume and --from are not allowed together"),
+        (
+            "--source en --target fr --out m --corpus village --held-out 9",
+            "--held-out is for a file of your own, with --tsv",
+        ),
+        (
+            "--source en --target fr --out m --tsv a --held-out 0",
+            "--held-out must be at least 1, got 0",
+        ),
     ],
 )
 def test_options_that_do_not_work(capsys, arguments, message):
     with pytest.raises(SystemExit, match="2"):
-        main(arguments.split())
+        train.main(arguments.split())
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_each_setting_is_an_option_with_its_default():
-    options = train.parse("--corpus village --source en --target fr --out m".split())
-    defaults = asdict(Settings())
-    assert {name: getattr(options, name) for name in defaults} == defaults
-    assert json.loads(json.dumps(defaults)) == defaults
-
-
-def test_a_model_stored_without_training_can_not_be_resumed(village, tmp_path):
-    fitted = fit(village["fr"], replace(SETTINGS, num_epochs=1), progress=False)
-    notes = {"settings": asdict(SETTINGS), "corpus": repr(village["fr"])}
-    for name in ("model.safetensors", "model.last.safetensors"):
-        save_checkpoint(tmp_path / name, fitted.model, *fitted.vocabs, notes=notes)
-    with pytest.raises(ValueError, match="no state of training to resume"):
-        fit(village["fr"], SETTINGS, tmp_path / "model", resume=True, progress=False)
+def test_every_setting_is_an_option_that_is_explained():
+    told = {}
+    for group in train.HELP.values():
+        told |= {name.replace("-", "_"): said for name, said in group.items()}
+    assert set(asdict(Settings())) <= set(told)
+    for field in fields(Settings):
+        if field.name not in ("num_epochs", "batch_size", "kind", "target_pieces"):
+            default = str(field.default)
+            assert default in told[field.name], field.name
+    given = train.parse("--corpus village --source en --target fr --out m".split())
+    assert set(given) == {"corpus", "source", "target", "out"}
+    for kind in SIZES:
+        words = f"--resume --out m --kind {kind.replace(' ', '-')}"
+        chosen = train.parse(words.split())
+        assert chosen["kind"] == kind
+    assert json.loads(json.dumps(asdict(Settings()))) == asdict(Settings())

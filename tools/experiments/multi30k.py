@@ -18,9 +18,9 @@ from utils.corpora import load_multi30k, load_tsv, multi30k_lines
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
 from utils.metrics import bleu, quality_by_length, text_scores, text_signatures
+from utils.recipe import Settings, fit
 from utils.subwords import as_spelled
 from utils.text import detokenize
-from utils.train import Settings, fit
 from utils.training import evaluate_loss
 
 WORKERS = 1

@@ -26,7 +26,8 @@ from tools.experiments.score_speed import processor_seconds
 from utils import by_hand
 from utils.data import BatchLoader
 from utils.models import build_model
-from utils.train import Settings, ShareOfLoss, join_processes
+from utils.processes import ShareOfLoss, join_processes
+from utils.recipe import Settings
 
 SETTINGS = {
     "direction": "en-fr",

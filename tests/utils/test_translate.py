@@ -1,0 +1,182 @@
+"""The translating command: a line out for each line in, whatever the lines are."""
+
+import contextlib
+import io
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from helpers.decoding import random_model
+from helpers.repo import ROOT
+
+from utils import translate
+from utils.checkpoint import load_checkpoint, save_checkpoint
+from utils.decoding import translate as in_python
+from utils.files import LONGEST_LINE
+from utils.text import Vocab
+
+MODEL = ROOT / "data" / "models" / "village-en-fr.safetensors"
+SENTENCES = [
+    "The girl reads a book.",
+    "Tomorrow the baker will sell bread.",
+    "My mother likes the cat that sleeps.",
+]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    model, *vocabs = load_checkpoint(MODEL)[:3]
+    return [in_python(model.float(), text, *vocabs).text for text in SENTENCES]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs the command on bytes or lines -> what it wrote, and what it said."""
+
+    def run(*arguments, lines=SENTENCES, model=MODEL, ending=""):
+        if not isinstance(lines, bytes):
+            lines = "".join(f"{line}\n" for line in lines).encode()
+        stdin = SimpleNamespace(buffer=io.BytesIO(lines), isatty=lambda: False)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        if ending:
+            with pytest.raises(SystemExit, match=ending):
+                translate.main([str(model), *map(str, arguments)])
+        else:
+            translate.main([str(model), *map(str, arguments)])
+        return capsys.readouterr()
+
+    return run
+
+
+def test_a_line_for_each_line(command, expected):
+    out, said = command()
+    assert out.splitlines() == expected and said == ""
+    assert command(model=MODEL.with_suffix("")).out == out
+    assert command(lines=[]) == ("", "")
+    last = "\n".join(SENTENCES).encode()  # without an end
+    assert command(lines=b"\xef\xbb\xbf" + last.replace(b"\n", b"\r\n")).out == out
+
+
+def test_lines_in_chunks_are_the_same(command, expected, monkeypatch):
+    monkeypatch.setattr(translate, "CHUNK", 2)
+    assert command().out.splitlines() == expected
+
+
+def test_a_beam_is_that_of_python(command):
+    model, *vocabs = load_checkpoint(MODEL)[:3]
+    options = {"beam_size": 3, "length_penalty": 0.5}
+    found = [in_python(model, text, *vocabs, **options).text for text in SENTENCES]
+    assert command("--beam", 3, "--length-penalty", 0.5).out.splitlines() == found
+
+
+def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expected):
+    faults = [b"", b" \t ", b"caf\xe9", b"the " * 300, b"x" * 9 * LONGEST_LINE]
+    faults.append("é".encode() * LONGEST_LINE * 3)  # cut off, it isn't UTF-8
+    lines = [SENTENCES[0].encode(), *faults, SENTENCES[1].encode()]
+    out, said = command(lines=b"\n".join(lines) + b"\n")
+    written = out.split("\n")
+    assert written[0] == expected[0] and written[-2:] == [expected[1], ""]
+    assert written[1:-2] == [""] * len(faults)
+    told = said.splitlines()
+    assert told[0] == "line 2: there is nothing to translate: the sentence has no word"
+    assert told[2].startswith("line 4: not UTF-8 (byte 0xe9)")
+    assert told[3].startswith("line 5: the line has 300 words, or pieces of words, for")
+    assert told[4] == "line 6: more than 10,000 characters; no sentence has as many"
+    assert told[-1] == "left empty: 6 of 8 lines"
+
+
+def test_many_faults_are_counted_and_not_all_named(command):
+    told = command(lines=[""] * 500).err.splitlines()
+    assert len(told) == translate.TOLD + 2
+    assert told[-2:] == [
+        f"… and {500 - translate.TOLD} more lines",
+        "left empty: 500 of 500 lines",
+    ]
+
+
+def test_unknown_words_are_told_at_the_end(command):
+    out, said = command(lines=["The zebra reads a blog.", "A zebra sleeps."])
+    assert len(out.splitlines()) == 2
+    told = "words that the model doesn't know, read as <unk>: 3 (zebra, blog)"
+    assert said.rstrip() == told
+
+
+def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_path):
+    path = tmp_path / "references.txt"
+    path.write_text("\n".join(expected) + "\n", encoding="utf-8")
+    out, said = command("--score", path)
+    assert out.splitlines() == expected
+    assert said.startswith("BLEU 100.00  nrefs:1|case:lc|") and "chrF 100.00" in said
+    table = [f"{one}\t{other}" for one, other in zip(SENTENCES, expected, strict=True)]
+    out, again = command("--tsv", "--score", lines=table)
+    assert again == said
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert rows == [
+        [one, other, other] for one, other in zip(SENTENCES, expected, strict=True)
+    ]
+    assert command("--tsv").out.splitlines()[0] == f"{SENTENCES[0]}\t{expected[0]}"
+
+
+def test_numbers_of_references_that_do_not_fit(command, tmp_path, expected):
+    path = tmp_path / "references.txt"
+    path.write_text("eins\nzwei\n", encoding="utf-8")
+    command("--score", path, ending="no reference for line 3: .* has 2 lines")
+    path.write_text("eins\n" * 4, encoding="utf-8")
+    out, _ = command("--score", path, ending="more references than lines translated, 3")
+    assert out.splitlines() == expected  # nothing is lost
+    command("--tsv", "--score", ending="line 1: there is no second column to score")
+    command("--score", tmp_path / "none", ending="none: No such file")
+    command("--score", ending="2")
+
+
+def test_a_heatmap_is_of_one_sentence(command, tmp_path):
+    path = tmp_path / "picture.png"
+    command("--heatmap", path, lines=SENTENCES[:1])
+    assert path.read_bytes().startswith(b"\x89PNG")
+    command("--heatmap", path, ending="draws one sentence, and there are 3 lines")
+    vocab = Vocab([["the"]], "en")
+    fixed = tmp_path / "fixed.safetensors"
+    save_checkpoint(fixed, random_model("fixed", len(vocab)), vocab, vocab)
+    ending = "this model has no attention"
+    command("--heatmap", path, lines=["the"], model=fixed, ending=ending)
+
+
+@pytest.mark.parametrize(
+    "arguments, ending",
+    [
+        (["--beam", "0"], "error: --beam must be a whole number from 1, got 0"),
+        (["--length-penalty", "-1"], "error: --length-penalty must be at least 0"),
+        (["--beam", "many"], "2"),
+    ],
+)
+def test_options_that_do_not_work(command, arguments, ending):
+    assert command(*arguments, ending=ending).out == ""
+
+
+def test_models_that_are_none(command, tmp_path):
+    command(model=tmp_path / "none", ending="error: there is no checkpoint at .*none")
+    (tmp_path / "bad").write_bytes(b"bad")
+    command(model=tmp_path / "bad", ending="error: .* is damaged or not a safetensors")
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_enough_and_a_file_that_grows(tmp_path):
+    """As `head` does; and the first lines come before the last ones are there."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "utils.translate", str(MODEL)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(f"{SENTENCES[0]}\n".encode() * translate.CHUNK)
+    process.stdin.flush()
+    assert process.stdout.readline().strip()
+    process.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(f"{SENTENCES[0]}\n".encode() * 10 * translate.CHUNK)
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    assert process.stderr.read() == b"" and process.wait() == 0
+    process.stderr.close()
