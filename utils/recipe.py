@@ -129,10 +129,8 @@ def make_vocabs(corpus, settings):
     for side, (name, lang) in enumerate(
         (("source_pieces", corpus.source_lang), ("target_pieces", corpus.target_lang))
     ):
-        sentences, size = (
-            [pair[side] for pair in corpus["train"]],
-            getattr(settings, name),
-        )
+        sentences = [pair[side] for pair in corpus["train"]]
+        size = getattr(settings, name)
         if not size:
             vocabs.append(Vocab(sentences, lang, min_freq=2))
             continue
@@ -182,7 +180,7 @@ def fit(
     `overwrite`: FileExistsError. patience: stop after so many epochs without a better
     validation loss. loss_function: one of LOSSES; what is trained is the same to
     rounding. start: a Checkpoint to start from, in place of new parameters. watch: what
-    is told of the training, as `utils.train.Report`. notes: plain values to store.
+    is told of the training, as `utils.report.Report`. notes: plain values to store.
     """
     rank, world, device = join_processes()
     check_settings(settings, patience)
@@ -229,9 +227,9 @@ def fit(
 
 
 def require_free(out):
-    """FileExistsError if a training has been stored at `out` before."""
-    files = [f"{out}.safetensors", f"{out}.last.safetensors"]
-    taken = [name for name in files if Path(name).exists()]
+    """FileExistsError if there is a file at `out` that a training would write."""
+    endings = ("safetensors", "last.safetensors", "log.csv", "png")
+    taken = [f"{out}.{end}" for end in endings if Path(f"{out}.{end}").exists()]
     if taken:
         raise FileExistsError(
             f"{' and '.join(taken)} would be lost: --resume goes on with that "

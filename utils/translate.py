@@ -152,23 +152,25 @@ def run(options):
     """Translate standard input to standard output, with all that was asked for."""
     check_search(options.beam, options.length_penalty)
     model, src_vocab, tgt_vocab = load_checkpoint(model_file(options.model))[:3]
-    references = [] if options.score is not None else None
     reader = open(options.score, "rb") if options.score else None
     search = {"beam_size": options.beam, "length_penalty": options.length_penalty}
     translator = Translator(model.float(), src_vocab, tgt_vocab, search)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     lines = read_lines(sys.stdin.buffer, src_vocab, options.tsv)
     size = 1 if sys.stdin.isatty() else CHUNK
-    texts, last = [], None
+    texts, references, unfit, last = [], [], None, None
     with tqdm(unit=" lines", disable=not sys.stderr.isatty() or size == 1) as bar:
         while chunk := list(islice(lines, size)):
             results = translator(chunk)
             for line, result in zip(chunk, results, strict=True):
                 text = result.text if result else ""
                 print("\t".join([*line.columns, text]) if options.tsv else text)
-                if references is not None:
-                    texts.append(text)
-                    references.append(reference_of(line, reader))
+                if options.score is not None and unfit is None:
+                    try:
+                        references.append(reference_of(line, reader))
+                        texts.append(text)
+                    except ValueError as error:  # all lines are translated first
+                        unfit = error
                 last = result
             sys.stdout.flush()
             bar.update(len(chunk))
@@ -176,7 +178,9 @@ def run(options):
         print(message, file=sys.stderr)
     if options.heatmap:
         draw(options.heatmap, last, translator.count)
-    if references is not None:
+    if unfit:
+        raise unfit
+    if options.score is not None:
         say_scores(texts, references, reader, tgt_vocab.lang)
 
 
@@ -190,9 +194,12 @@ def reference_of(line, reader):
     if not raw:
         raise ValueError(
             f"there is no reference for line {line.number}: the file for --score has "
-            f"{line.number - 1:,} lines. What is translated is right all the same"
+            f"{line.number - 1:,} lines, so nothing is scored; all lines are translated"
         )
-    return decode_line(raw, line.number)
+    try:
+        return decode_line(raw, line.number)
+    except ValueError as error:
+        raise ValueError(f"the reference for line {line.number}: {error}") from error
 
 
 def say_scores(texts, references, reader, lang):

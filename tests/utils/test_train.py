@@ -254,7 +254,10 @@ def test_what_cannot_be_resumed(command, tmp_path):
     assert "was not stored by this command" in refused(command, "--resume")
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "model.last.safetensors"])
+@pytest.mark.parametrize(
+    "name",
+    ["model.safetensors", "model.last.safetensors", "model.log.csv", "model.png"],
+)
 def test_a_model_that_is_there_is_replaced_only_when_asked(command, tmp_path, name):
     (tmp_path / name).write_bytes(b"work of a week")
     assert refused(command, num_epochs=1) == (

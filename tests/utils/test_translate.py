@@ -121,11 +121,16 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
 def test_numbers_of_references_that_do_not_fit(command, tmp_path, expected):
     path = tmp_path / "references.txt"
     path.write_text("eins\nzwei\n", encoding="utf-8")
-    command("--score", path, ending="no reference for line 3: .* has 2 lines")
+    out, _ = command("--score", path, ending="no reference for line 3: .* has 2 lines")
+    assert out.splitlines() == expected  # nothing is lost
+    path.write_bytes(b"caf\xe9\n" * 3)
+    out, _ = command("--score", path, ending="the reference for line 1: not UTF-8")
+    assert out.splitlines() == expected
     path.write_text("eins\n" * 4, encoding="utf-8")
     out, _ = command("--score", path, ending="more references than lines translated, 3")
-    assert out.splitlines() == expected  # nothing is lost
-    command("--tsv", "--score", ending="line 1: there is no second column to score")
+    assert out.splitlines() == expected
+    out, _ = command("--tsv", "--score", ending="line 1: there is no second column")
+    assert len(out.splitlines()) == len(expected)
     command("--score", tmp_path / "none", ending="none: No such file")
     command("--score", ending="2")
 
