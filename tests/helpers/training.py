@@ -15,6 +15,15 @@ from utils.training import Trainer
 
 LETTERS = "abcdefgh"
 
+# Settings of a training that takes a second.
+SMALL = {
+    "source_pieces": 60,
+    "target_pieces": 60,
+    "embed_size": 8,
+    "num_hiddens": 12,
+    "enc_hiddens": 8,
+}
+
 
 def toy(n=60, seed=0, letters=LETTERS):
     """Copy with the letters in capitals: small enough to be learnt in seconds."""

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers.training import random_batch, setup, weights
+from helpers.training import SMALL, random_batch, setup, weights
 
 from utils import recipe
 from utils.checkpoint import load_checkpoint, save_checkpoint
@@ -20,16 +20,7 @@ from utils.text import Vocab
 
 pytestmark = pytest.mark.slow
 
-TINY = {
-    "source_pieces": 60,
-    "target_pieces": 60,
-    "embed_size": 8,
-    "num_hiddens": 12,
-    "enc_hiddens": 8,
-    "num_epochs": 3,
-    "batch_size": 32,
-}
-SETTINGS = Settings(**TINY)
+SETTINGS = Settings(**SMALL, num_epochs=3, batch_size=32)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, fields
 
 import pytest
-from helpers.training import weights
+from helpers.training import SMALL, weights
 
 from utils import recipe, report, train
 from utils.checkpoint import load_checkpoint, save_checkpoint
@@ -16,16 +16,7 @@ from utils.recipe import SIZES, Settings
 from utils.text import Vocab
 
 pytestmark = pytest.mark.slow
-
-TINY = {
-    "source_pieces": 60,
-    "target_pieces": 60,
-    "embed_size": 8,
-    "num_hiddens": 12,
-    "enc_hiddens": 8,
-    "num_epochs": 2,
-    "batch_size": 8,
-}
+TINY = {**SMALL, "num_epochs": 2, "batch_size": 8}
 
 
 @pytest.fixture(scope="module")
