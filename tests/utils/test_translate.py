@@ -83,6 +83,7 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     assert told[2].startswith("line 4: not UTF-8 (byte 0xe9)")
     assert told[3].startswith("line 5: the line has 300 words, or pieces of words, for")
     assert told[4] == "line 6: more than 10,000 characters; no sentence has as many"
+    assert told[5] == told[4].replace("line 6", "line 7")
     assert told[-1] == "left empty: 6 of 8 lines"
 
 
