@@ -30,8 +30,8 @@ def greedy_decode(model, source, source_lens, max_steps=None):
     word = torch.full((len(source), 1), BOS_ID)
     ids, weights = [], []
     for _ in range(step_limit(source, max_steps)):
-        scores, state = model.decoder(word, state)  # one step: (rows, 1, V)
-        word = writable(scores).argmax(dim=-1)  # (rows, 1)
+        logits, state = model.decoder(word, state)  # one step: (rows, 1, V)
+        word = writable(logits).argmax(dim=-1)  # (rows, 1)
         step = torch.full((len(source),), PAD_ID)
         ids.append(step.index_copy(0, rows, word[:, 0]))
         seen = getattr(state, "attention_weights", None)  # (rows, 1, S), this call's
@@ -54,14 +54,14 @@ def step_limit(source, max_steps=None):
     return max_steps
 
 
-def writable(scores):
-    """Scores or log-probabilities (..., V) by which <pad> and <bos> are never best.
+def writable(logits):
+    """Logits or log-probabilities (..., V) by which <pad> and <bos> are never best.
 
     Raises ValueError when nothing is best, as after a training that diverged.
     """
-    scores = scores.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -torch.inf)
-    require_finite("the best scores of the next word", scores.amax(dim=-1))
-    return scores
+    logits = logits.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -torch.inf)
+    require_finite("the best logits of the next word", logits.amax(dim=-1))
+    return logits
 
 
 class Beam(NamedTuple):
@@ -158,8 +158,8 @@ def beam_search(
     beam = Beam(torch.full((len(rows), 1), BOS_ID), log_probs, 0 * rows, rows < 0, None)
     state, found = select_rows(state, rows, sentences), {}
     while len(sentences):
-        scores, state = model.decoder(beam.ids[:, -1:], state)
-        steps = writable(scores.squeeze(1).log_softmax(dim=-1))
+        logits, state = model.decoder(beam.ids[:, -1:], state)
+        steps = writable(logits.squeeze(1).log_softmax(dim=-1))
         weights = getattr(state, "attention_weights", None)
         beam, rows = extend_beam(beam, steps, weights, beam_size, length_penalty)
         going = ~beam_is_settled(beam, beam_size, max_steps, length_penalty)

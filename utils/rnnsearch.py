@@ -43,7 +43,7 @@ class GatedUnit(nn.Module):
 
 
 class DeepOutput(nn.Module):
-    """From state, last word and context to scores, by a layer of maxout units (A.2.2).
+    """From state, last word and context to logits, by a layer of maxout units (A.2.2).
 
     A maxout unit gives the larger of two linear maps (Goodfellow et al., 2013).
     """

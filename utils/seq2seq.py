@@ -73,7 +73,7 @@ class Bridge(nn.Module):
 
 
 class Decoder(nn.Module):
-    """What all decoders share: embed the words, go through the steps, score.
+    """What all decoders share: embed the words, go through the steps, give logits.
 
     A decoder has an `embedding` and a `dense` layer, and says what its first state is
     and what `dense` reads.
@@ -88,9 +88,9 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def forward(self, X, state, real=None):
-        """Ids X (B, T) -> scores of the next word (B, T, V), and the new state.
+        """Ids X (B, T) -> logits of the next word (B, T, V), and the new state.
 
-        real (B, T), bool: score only there -> (P, V) for P places, row by row.
+        real (B, T), bool: logits only there -> (P, V) for P places, row by row.
         """
         check_target(X, self.embedding.num_embeddings, state, real)
         outputs, state = self.unroll(self.embedding(X), state)
@@ -240,7 +240,7 @@ class EncoderDecoder(nn.Module):
         self.decoder = decoder
 
     def forward(self, enc_X, dec_X, enc_valid_lens, real=None):
-        """Ids (B, S), (B, T), lengths (B,) -> scores (B, T, V), decoder state.
+        """Ids (B, S), (B, T), lengths (B,) -> logits (B, T, V), decoder state.
 
         real: see `Decoder.forward`.
         """

@@ -26,23 +26,23 @@ from utils.checkpoint import (
 from utils.text import PAD_ID
 
 
-def masked_cross_entropy(scores, targets, label_smoothing=0.0):
+def masked_cross_entropy(logits, targets, label_smoothing=0.0):
     """Mean cross-entropy over the real target words; padding isn't counted.
 
-    scores (..., V), targets (...) word ids -> one number, in nats a token.
+    logits (..., V), targets (...) word ids -> one number, in nats a token.
     label_smoothing: the share of each target that goes to all words alike (Szegedy et
     al., 2016, section 7). Raises ValueError when shapes don't fit or nothing is real.
     """
-    if scores.dim() < 2 or scores.shape[:-1] != targets.shape:
+    if logits.dim() < 2 or logits.shape[:-1] != targets.shape:
         raise ValueError(
-            "scores must be (batch, positions, words) and targets (batch, positions), "
-            f"got {tuple(scores.shape)} and {tuple(targets.shape)}"
+            "logits must be (batch, positions, words) and targets (batch, positions), "
+            f"got {tuple(logits.shape)} and {tuple(targets.shape)}"
         )
     require_smoothing(label_smoothing)
     if not (targets != PAD_ID).any():
         raise ValueError("every target is padding: there is no word to learn from")
     return F.cross_entropy(
-        scores.flatten(0, -2),
+        logits.flatten(0, -2),
         targets.flatten(),
         ignore_index=PAD_ID,
         label_smoothing=label_smoothing,
@@ -58,13 +58,13 @@ def require_smoothing(label_smoothing):
 
 
 def batch_loss(model, batch, label_smoothing=0.0):
-    """`masked_cross_entropy` of the model's scores, by teacher forcing.
+    """`masked_cross_entropy` of the model's logits, by teacher forcing.
 
-    The model scores at the real target words alone: padding has no next word.
+    They are computed at the real target words alone: padding has no next word.
     """
     real = batch.target_out != PAD_ID  # (B, T)
-    scores, _ = model(batch.source, batch.target_in, batch.source_lens, real)  # (P, V)
-    return masked_cross_entropy(scores, batch.target_out[real], label_smoothing)
+    logits, _ = model(batch.source, batch.target_in, batch.source_lens, real)  # (P, V)
+    return masked_cross_entropy(logits, batch.target_out[real], label_smoothing)
 
 
 def train_step(model, batch, optimizer, clip=1.0, loss_function=batch_loss):

@@ -213,7 +213,7 @@ class DropoutEmbedding(nn.Embedding):
 
 
 class Readout(nn.Module):
-    """From state, context and last word, side by side (..., H + D + E), to scores.
+    """From state, context and last word, side by side (..., H + D + E), to logits.
 
     A hidden layer as in the paper's appendix A.2.2, of tanh units. The matrix that
     writes words is the one that reads them (Press and Wolf, 2017).

@@ -311,7 +311,7 @@ def test_scores_without_a_best_are_refused(number, search):
     model = random_model("attention", TINY)
     with torch.no_grad():
         model.decoder.dense.bias[A] = number
-    with pytest.raises(ValueError, match="best scores of the next word are NaN or inf"):
+    with pytest.raises(ValueError, match="best logits of the next word are NaN or inf"):
         search(model, *some_sources())
 
 
