@@ -23,6 +23,7 @@ by_hand        the same loss with its gradient written by hand: an option
 decoding       greedy search, beam search, translations
 metrics        BLEU, chrF, alignment error rate
 alignment      where a model looks while it reads a true translation, against gold
+figures        how a notebook shows a figure: sharp, and with a text that says it
 plotting       heatmaps and curves
 explorer       a translation step by step, in the browser
 tasks          questions, headlines, dates by the same modules

@@ -3,7 +3,8 @@
 Letters: S is the number of source words, T the number of target words.
 
 Nothing here changes matplotlib's settings or shows a figure. A figure made here is
-sized by its words and has a white, opaque background.
+sized by its words and has a white, opaque background. A notebook that imports this
+shows all figures with an alternative text (`utils.figures`).
 """
 
 import importlib.util
@@ -17,6 +18,8 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
+
+from utils.figures import COLOUR_BAR, in_a_notebook, show_with_words
 
 FONT_SIZE = 10  # points
 # In inches: how wide the cells of one figure may be together, the side of a cell, the
@@ -56,6 +59,9 @@ CHINESE_FONTS = (
 # It has the characters in Japanese forms. Of Debian's fonts-noto-cjk, matplotlib
 # sees this one only.
 JAPANESE_FONTS = ("Noto Sans CJK JP",)
+
+if shell := in_a_notebook():
+    show_with_words(shell)
 
 
 def font_families() -> list[str]:
@@ -289,7 +295,7 @@ def _new_figure(panels, ncols, colorbar):
     places = list(zip(axes, x, y, width, height, strict=True))
     if colorbar:
         bar_height = max((y + height).max() - y.min(), MIN_BAR)
-        bar = fig.add_axes((0, 0, 1, 1), label="colour bar")
+        bar = fig.add_axes((0, 0, 1, 1), label=COLOUR_BAR)
         _draw_colorbar(image, bar)
         places.append((bar, total_width, y.min(), BAR, bar_height))
         total_width += BAR_ROOM

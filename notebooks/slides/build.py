@@ -52,8 +52,8 @@ LONG_PARAGRAPH = 40  # words; a longer one is read aloud, not shown
 BESIDE_PICTURE = 25  # the same, where a picture or a long table needs the room
 LONG_CODE = 20  # lines; more are set in smaller type
 LONG_TABLE = 11  # lines; likewise
-ZOOM = 1.5  # figures are drawn for a page, and shown on a wall
-TALL = 900  # pixels; a taller figure gets two slides
+ZOOM = 0.75  # figures have two pixels for one of a page, and are shown on a wall
+TALL = 1800  # pixels; a taller figure gets two slides
 LINES = 24  # of code and of what it printed; a slide has no room for more
 LINE_WIDTH = 95  # characters of a printed line
 SHOWN = {"slide", "subslide", "fragment", "-"}
@@ -105,13 +105,14 @@ def shown_and_read(section):
 
 
 def figures(cell):
-    """The pictures that a cell drew, as arrays of 8 bits (height, width, 3 colours)."""
+    """The pictures that a cell drew, (height, width, 3) of 8 bits; and their texts."""
     found = []
     for output in cell.get("outputs", []):
         data = output.get("data", {}).get("image/png")
         if data:
             picture = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
-            found += halves(np.asarray(picture))
+            text = output.metadata.get("image/png", {}).get("alt", "")
+            found += [(half, text) for half in halves(np.asarray(picture))]
     return found
 
 
@@ -126,13 +127,14 @@ def halves(pixels):
     return [pixels[:cut], pixels[cut:]]
 
 
-def embedded(pixels):
-    """A picture for the page: its data, and its size on the slide."""
+def embedded(pixels, text):
+    """A picture for the page: its data, its words, and its size on the slide."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "png")
     height, width, _ = pixels.shape
     return {
         "data": base64.b64encode(file.getvalue()).decode(),
+        "text": text,
         "width": round(ZOOM * width),
         "height": round(ZOOM * height),
     }
@@ -184,7 +186,7 @@ def code_cells(cell, kind):
     shown.metadata["shown"] = {
         "code": first is None and fits,
         "long": cell.source.count("\n") >= LONG_CODE,
-        "figure": None if first is None else embedded(first),
+        "figure": None if first is None else embedded(*first),
         "text": text,
     }
     cells = [shown]
@@ -194,7 +196,7 @@ def code_cells(cell, kind):
     for n, picture in enumerate(more):
         cells.append(nbformat.v4.new_code_cell("", id=f"{cell.id}-{n}"))
         cells[-1].metadata["slideshow"] = {"slide_type": "subslide"}
-        cells[-1].metadata["shown"] = {"figure": embedded(picture)}
+        cells[-1].metadata["shown"] = {"figure": embedded(*picture)}
     return cells
 
 

@@ -1,0 +1,141 @@
+"""How a notebook shows a figure: at twice its size in pixels, with a text that says it.
+
+The text is for whoever can't see the figure: what the axes are, where each curve goes,
+what each row of a heatmap looks at. It is made from what was drawn, so a figure that a
+notebook draws by itself has one, too.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+
+COLOUR_BAR = "colour bar"  # the label of an Axes that needs no words
+MOST_ROWS = 16  # of a heatmap, or bars, that are said one by one
+
+
+def alternative_text(fig) -> str:
+    """What a figure shows, in sentences: a panel after the other."""
+    fig.canvas.draw()  # labels get their texts
+    drawn = [ax for ax in fig.axes if ax.has_data() and ax.get_label() != COLOUR_BAR]
+    texts = [_described(ax) for ax in drawn]
+    if len(texts) > 1:
+        texts = [f"Panel {n} of {len(texts)}. {t}" for n, t in enumerate(texts, 1)]
+    return " ".join(texts)
+
+
+def _described(ax):
+    if ax.images:
+        kind, sentences = "Heatmap", _heatmap(ax)
+    elif bars := [c for c in ax.containers if isinstance(c, BarContainer)]:
+        kind, sentences = "Bars", _bars(ax, bars)
+    else:
+        kind, sentences = "Curves", _curves(ax)
+    title = f": {ax.get_title()}" if ax.get_title() else ""
+    return " ".join([f"{kind}{title}.", *sentences])
+
+
+def _heatmap(ax):
+    weights = np.asarray(ax.images[0].get_array())
+    columns, rows = (
+        _labels(axis, n)
+        for axis, n in zip((ax.xaxis, ax.yaxis), weights.shape[::-1], strict=True)
+    )
+    yield (
+        f"{len(rows)} rows{_name(ax.get_ylabel())}, "
+        f"{len(columns)} columns{_name(ax.get_xlabel())}: {', '.join(columns)}."
+    )
+    looks = [
+        f"{row}: {columns[own.argmax()]} ({own.max():.2f})"
+        if own.any()
+        else f"{row}: none"
+        for row, own in zip(rows, weights, strict=True)
+    ]
+    yield f"The darkest cell of each row: {_some(looks)}."
+    if legend := ax.get_legend():
+        names = " and ".join(text.get_text() for text in legend.get_texts())
+        yield f"Frames mark: {names}."
+
+
+def _curves(ax):
+    scale = ", on a logarithmic scale" if ax.get_yscale() == "log" else ""
+    yield f"{ax.get_ylabel() or 'Values'}{scale}, against {ax.get_xlabel() or 'x'}."
+    for line in ax.lines:
+        x, y = line.get_xdata(orig=True), np.asarray(line.get_ydata(orig=False), float)
+        there = np.flatnonzero(np.isfinite(y))
+        if len(there):
+            name = line.get_label()
+            places = {}
+            for word, n in (
+                ("first", there[0]),
+                ("lowest", there[y[there].argmin()]),
+                ("highest", there[y[there].argmax()]),
+                ("last", there[-1]),
+            ):
+                places.setdefault(n, []).append(word)
+            said = [
+                f"{' and '.join(words)} {y[n]:.3g} at {_value(x[n])}"
+                for n, words in places.items()
+            ]
+            yield f"{'A line' if name.startswith('_') else name}: {', '.join(said)}."
+
+
+def _bars(ax, containers):
+    upright = containers[0].orientation == "vertical"
+    axis, along = (ax.xaxis, ax.yaxis) if upright else (ax.yaxis, ax.xaxis)
+    for container in containers:
+        sizes = list(container.datavalues)
+        names = _labels(axis, len(sizes))
+        said = [f"{n} {size:.3g}" for n, size in zip(names, sizes, strict=True)]
+        yield f"{along.get_label_text() or 'Sizes'}: {_some(said)}."
+        yield f"The largest: {said[int(np.argmax(sizes))]}."
+
+
+def _labels(axis, count):
+    """The words at an axis with so many places, or the places' numbers from 1."""
+    words = [label.get_text() for label in axis.get_ticklabels()]
+    return (
+        words
+        if len(words) == count and all(words)
+        else [*map(str, range(1, count + 1))]
+    )
+
+
+def _some(said):
+    rest = len(said) - MOST_ROWS
+    more = [f"and {rest} more"] if rest > 0 else []
+    return "; ".join([*said[:MOST_ROWS], *more])
+
+
+def _name(label):
+    return f" ({label})" if label else ""
+
+
+def _value(x):
+    return x if isinstance(x, str) else f"{x:.4g}"
+
+
+def show_with_words(shell):
+    """From now on an IPython shell shows figures twice as fine, with their text.
+
+    A browser, or a page made of the notebook, gets the text as the picture's `alt`.
+    """
+    # Importing it sets the formats once; later it leaves them alone.
+    from IPython.core.pylabtools import retina_figure
+    from matplotlib_inline import backend_inline  # noqa: F401
+
+    def drawn(fig):
+        found = retina_figure(fig, base64=True)
+        return found and (found[0], {**found[1], "alt": alternative_text(fig)})
+
+    shell.display_formatter.formatters["image/png"].for_type(Figure, drawn)
+
+
+def in_a_notebook():
+    """The shell of a kernel that shows figures in the page, or None."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    shell = get_ipython()
+    return shell if shell and "inline" in plt.get_backend() else None
