@@ -40,6 +40,7 @@ FILLER = re.compile(r"\b(?:simply|obviously)\b", re.IGNORECASE)
 FENCED = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 PICTURE = re.compile(r"!\[\s*\]\(|!\[\s*\]\[")
 IMG_TAG = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
+PREDICT = re.compile(r"^\*\*Predict\.\*\*", re.MULTILINE)
 ALT = re.compile(r"\balt\s*=\s*(?:\"[^\"]*\w[^\"]*\"|'[^']*\w[^']*')", re.IGNORECASE)
 
 
@@ -128,6 +129,37 @@ def see_through(notebook):
     return found
 
 
+def bare_figures(notebook):
+    """Figures without a text for who can't see them, or not at twice their size."""
+    found = []
+    for output in outputs(notebook):
+        if png := output.get("data", {}).get("image/png"):
+            shown = output.metadata.get("image/png", {})
+            width, _ = Image.open(io.BytesIO(base64.b64decode(png))).size
+            if len(shown.get("alt", "").split()) < 5:
+                found.append(
+                    "a figure without alternative text: utils.plotting adds it"
+                )
+            if width // 2 != shown.get("width"):
+                found.append(f"a figure of {width} points, shown {shown.get('width')}")
+    return found
+
+
+def open_answers(notebook):
+    """What says the answer before a reader has tried."""
+    found, waits = [], False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            waits = bool(PREDICT.search(cell.source))
+        elif waits and cell.outputs:
+            waits = False
+            if not cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+                found.append(f"a prediction's answer is open: {cell.source[:60]!r}")
+    told = [text for output in outputs(notebook) for text in texts(output)]
+    found += [f"told: {text[:60]!r}" for text in told if text.startswith("Not yet: ")]
+    return found
+
+
 def long_cells(notebook):
     """Cells over the limits. The median is that of a notebook's own cells."""
     found, lengths = [], []
@@ -185,6 +217,8 @@ RULES = [
     bad_outputs,
     machine_text,
     see_through,
+    bare_figures,
+    open_answers,
     long_cells,
     bad_tags,
     bad_text,
@@ -218,11 +252,15 @@ def test_notebook(path):
 # --- the rules themselves --------------------------------------------------------
 
 
-def figure(mode="RGB", color="white"):
+def figure(mode="RGB", color="white", **changed):
     file = io.BytesIO()
     Image.new(mode, (4, 4), color).save(file, "PNG")
     png = base64.b64encode(file.getvalue()).decode()
-    return new_output("display_data", {"image/png": png, "text/plain": "<Figure size>"})
+    data = {"image/png": png, "text/plain": "<Figure size>"}
+    shown = {"width": 2, "height": 2, "alt": "One row, and all of it white."}
+    return new_output(
+        "display_data", data, metadata={"image/png": {**shown, **changed}}
+    )
 
 
 def stream(text, name="stdout"):
@@ -241,10 +279,15 @@ def cell(source, *stored, tags=()):
     return new_code_cell(source, outputs=list(stored), metadata={"tags": list(tags)})
 
 
+def folded(source, *stored):
+    return new_code_cell(source, outputs=list(stored), metadata=HIDDEN)
+
+
 def cells(number, source, *stored):
     return [cell(source, *stored) for _ in range(number)]
 
 
+HIDDEN = {"jupyter": {"outputs_hidden": True}}
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "python3"}}
 
 
@@ -271,6 +314,10 @@ def good():
         cell("raise ValueError('no')", error(), tags=[RAISES]),
         cell("print('a/home/b', 'https://example.org/home/')", stream("a/home/b\n")),
         cell("model.train()"),
+        "Look.\n\n**Predict.** What is the sum?",
+        cell("import math"),
+        folded("1 + 2", value("3")),
+        cell("exercises.shift(mine)", stream("Not attempted yet: write")),
         cell(""),
     )
 
@@ -312,6 +359,11 @@ REJECTED = [
     (machine_text, notebook(cell("f", value("<Figure size 640x480 with 0 Axes>")))),
     (see_through, notebook(cell("f", figure("RGBA", (255, 255, 255, 0))))),
     (see_through, notebook(cell("f", figure("LA", (255, 254))))),
+    (bare_figures, notebook(cell("f", figure(alt="a figure")))),
+    (bare_figures, notebook(cell("f", figure(width=4)))),
+    (open_answers, notebook("**Predict.** What?", cell("1 + 1", value("2")))),
+    (open_answers, notebook("**Predict.** What?", cell("x = 1"), CLOCK)),
+    (open_answers, notebook(cell("exercises.f(g)", stream("Not yet: wrong in 1")))),
     (long_cells, notebook(cell("x = 1\n" * 31), *cells(9, "1"))),
     (long_cells, notebook(cell("# mirror: x\n" + "x = 1\n" * 45), *cells(9, "1"))),
     (long_cells, notebook(*cells(3, "x = 1\n" * 9))),

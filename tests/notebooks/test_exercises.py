@@ -1,0 +1,136 @@
+"""What every exercise has, and what a notebook says of its time.
+
+The rules for exercises hold for the core, notebooks 00 to 06.
+"""
+
+import ast
+import contextlib
+import io
+import re
+
+import nbformat
+import pytest
+import torch
+from helpers.repo import NUMBERED, ROOT, read
+from mirror import as_python
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+CORE = [path for path in NUMBERED if path.name < "07"]
+KINDS = {"Predict", "Build", "Find the bug", "Break", "Explore"}
+HEADING = re.compile(
+    r"^### (?:Exercise )?(\d+) · ([\w ]+) · (\d+) minutes · (easy|medium|hard)$",
+    re.MULTILINE,
+)
+TIME = re.compile(
+    r"\*\*Time:\*\*\s(\d+)\sminutes\sto\sread,\s(\d+)\sfor\sthe\sexercises;"
+    r"\sthe\scells\srun\sin"
+)
+WORDS, LINES = 130, 15  # of prose, of code: read in a minute
+HIDDEN_CODE = re.compile(r"<[^>]+>|\$\$?.*?\$\$?|\]\([^)]*\)|[*`#|]", re.DOTALL)
+MARKED = re.compile(r"^# (?=exercises\.\w+\(their_)", re.MULTILINE)
+
+
+def load(path):
+    return nbformat.read(path, as_version=4)
+
+
+def exercises_in(notebook):
+    """(number, kind, minutes) of each exercise."""
+    found = (HEADING.findall(c.source) for c in notebook.cells)
+    return [(int(n), kind, int(m)) for few in found for n, kind, m, _ in few]
+
+
+def before_exercises(notebook):
+    for cell in notebook.cells:
+        if cell.source.startswith("## Exercises"):
+            return
+        yield cell
+
+
+def minutes(notebook):
+    """To read what stands before the exercises, to five; for the exercises."""
+    words = lines = 0
+    for cell in before_exercises(notebook):
+        if cell.cell_type == "markdown":
+            words += len(HIDDEN_CODE.sub(" ", cell.source).split())
+        elif cell.id != "colab":
+            lines += sum(bool(line.strip()) for line in cell.source.splitlines())
+    reading = max(5, 5 * round((words / WORDS + lines / LINES) / 5))
+    return reading, sum(m for _, _, m in exercises_in(notebook))
+
+
+def said(notebook):
+    match = TIME.search(notebook.cells[0].source)
+    assert match, "the first cell says: N minutes to read, M for the exercises; …"
+    return tuple(map(int, match.groups()))
+
+
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
+def test_the_minutes_are_honest(path):
+    notebook = load(path)
+    assert said(notebook) == minutes(notebook)
+
+
+@pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_the_maps_have_the_same_minutes(page):
+    text = read(page)
+    for path in NUMBERED:
+        row = re.search(rf"\| *\[?{path.name[:2]} [^\n]*?\| (\d+) \| (\d+) \|", text)
+        assert row, f"{page} has no row for {path.name}"
+        assert tuple(map(int, row.groups())) == said(load(path)), path.name
+
+
+def test_minutes_count_words_lines_and_exercises():
+    words = new_markdown_cell("word " * 5 * WORDS)
+    lines = new_code_cell("\n\n".join(["x = 1"] * 5 * LINES))
+    ours = new_markdown_cell("## Exercises\n\n### 1 · Build · 20 minutes · easy\n\nDo.")
+    assert minutes(new_notebook(cells=[words, lines, ours, lines])) == (10, 20)
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_each_exercise_has_a_solution(path):
+    found = exercises_in(load(path))
+    assert [n for n, _, _ in found] == list(range(1, len(found) + 1))
+    assert {kind for _, kind, _ in found} <= KINDS
+    text = "\n".join(
+        cell.source
+        for solution in (ROOT / "notebooks" / "solutions").glob(f"{path.stem[:2]}_*")
+        for cell in load(solution).cells
+    )
+    solved = re.findall(r"^## (\d+) · ([\w ]+)$", text, re.MULTILINE)
+    assert [(int(n), kind) for n, kind in solved] == [(n, k) for n, k, _ in found]
+
+
+# --- bugs to find ------------------------------------------------------------------
+
+
+def bugs(notebook):
+    """The cells whose check waits behind a mark."""
+    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
+    return [cell for cell in cells if MARKED.search(cell.source)]
+
+
+def imports(notebook):
+    """What a notebook imports, as a program."""
+    trees = (
+        ast.parse(as_python(cell.source))
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.id != "colab"
+    )
+    kinds = ast.Import, ast.ImportFrom
+    found = [node for tree in trees for node in tree.body if isinstance(node, kinds)]
+    return "\n".join(map(ast.unparse, found))
+
+
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
+def test_each_bug_is_named_once_the_mark_is_away(path):
+    notebook, names, printed = load(path), {"torch": torch}, io.StringIO()
+    exec(imports(notebook), names)
+    for cell in bugs(notebook):
+        with contextlib.redirect_stdout(printed):
+            exec(MARKED.sub("", cell.source), names)
+    assert printed.getvalue().count("Likely cause") == len(bugs(notebook))
+
+
+def test_there_are_bugs_to_find():
+    assert sum(len(bugs(load(path))) for path in CORE) >= 5
