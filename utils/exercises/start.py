@@ -200,7 +200,7 @@ most_attended = Exercise(
             lambda weights, words: _of_sure_rows(weights, words, 0.4),
             lambda weights, words: _of_sure_rows(weights, words, 0.3),
         ],
-        "max along an axis gives two results, the weights and their positions, and both "
+        "max along an axis gives two results, weights and their positions, and both "
         "were handed on.": [
             lambda weights, words: weights.max(dim=1),
             lambda weights, words: [weights.max(dim=1)],
