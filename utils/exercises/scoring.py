@@ -11,12 +11,15 @@ from torch.nn import functional as F
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw
 
-# (B, Q, K, query_size, key_size, H). In the fourth, the joined form's matrix is square.
+# (B, Q, K, query_size, key_size, H). In the fourth, the joined form's matrix is square;
+# then only the sizes of the vectors are equal, only their numbers, and everything.
 SIZES = [
     (2, 3, 4, 5, 6, 7),
     (2, 3, 4, 5, 6, 7),
     (3, 1, 5, 4, 6, 2),
     (1, 2, 3, 6, 4, 10),
+    (2, 3, 5, 4, 4, 6),
+    (2, 3, 3, 4, 5, 6),
     (4, 4, 4, 4, 4, 4),
 ]
 CASES = [
@@ -79,6 +82,7 @@ MISTAKES = {
     "these are weights. Scores are asked for: the numbers before the softmax.": [
         lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v).softmax(-1),
         lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v).softmax(1),
+        lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v).log_softmax(-1),
     ],
     "scaled by a square root: that is the scaled dot product's, not this score's.": [
         lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v) / math.sqrt(len(v))
@@ -103,9 +107,29 @@ MISTAKES = {
             "bqh,bkh,h->bqk", torch.tanh(q @ W.T), torch.tanh(k @ U.T), v
         ),
         lambda q, k, W, U, v: torch.einsum("bqh,bkh->bqk", q @ W.T, k @ U.T),
+        lambda q, k, W, U, v: torch.einsum(
+            "bqh,bkh->bqk", torch.tanh(q @ W.T), torch.tanh(k @ U.T)
+        ),
         lambda q, k, W, U, v: torch.tanh(
             torch.einsum("bqh,bkh,h->bqk", q @ W.T, k @ U.T, v)
         ),
+    ],
+    "the projections are joined (torch.cat). The formula adds them.": [
+        *(
+            lambda q, k, W, U, v, axis=axis: (
+                torch.tanh(torch.cat((q @ W.T, k @ U.T), dim=axis)) @ v
+            )
+            for axis in (0, 1, 2)
+        ),
+    ],
+    "one matrix projects both, the query and the key. Each has its own: W and U.": [
+        lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, W)) @ v,
+        lambda q, k, W, U, v: torch.tanh(_sums(q, k, U, U)) @ v,
+    ],
+    "a projection is missing: W is for the query, and U for the key.": [
+        lambda q, k, W, U, v: torch.tanh(q.unsqueeze(2) + k.unsqueeze(1)) @ v,
+        lambda q, k, W, U, v: torch.tanh(_query(q, W) + k.unsqueeze(1)) @ v,
+        lambda q, k, W, U, v: torch.tanh(q.unsqueeze(2) + _key(k, U)) @ v,
     ],
     "the projections are subtracted. The formula adds them.": [
         lambda q, k, W, U, v: torch.tanh(_query(q, W) - _key(k, U)) @ v
@@ -119,6 +143,7 @@ MISTAKES = {
         lambda q, k, W, U, v: v @ torch.tanh(q @ W.T + k @ U.T),
         lambda q, k, W, U, v: torch.tanh(q @ W.T + k @ U.T),
         lambda q, k, W, U, v: torch.tanh(q @ W.T + (k @ U.T).transpose(1, 2)) @ v,
+        lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v).diagonal(dim1=1, dim2=2),
     ],
     "one of the two has an axis of length 1, and not the other; so axes meet that "
     "don't belong together. (unsqueeze(0) is no help: PyTorch adds axes in front by"
@@ -304,13 +329,6 @@ JOINED_MISTAKES = (
             _key_first,
             lambda q, k, M, v: torch.tanh(torch.cat(_pairs(q, k)[::-1], -1) @ M.T) @ v,
         ],
-        "M is cut at the wrong column. The columns that meet the query come first, "
-        "and there are as many as the query has numbers. With equal sizes, every "
-        "cut in the middle is right.": [
-            _cut(lambda q, k, M: (M[:, :k], M[:, k:])),
-            _cut(lambda q, k, M: M.chunk(2, dim=1)),
-            _cut(lambda q, k, M: (M[:, : len(M)], M[:, len(M) :])),
-        ],
         "M is cut into rows. A row of M makes one of the H numbers, a column meets "
         "one number of the joined vector: which of the two has to be cut?": [
             _cut(lambda q, k, M: (M[:q], M[q:])),
@@ -341,6 +359,8 @@ JOINED_MISTAKES = (
                 torch.tanh(torch.cat((q.unsqueeze(2), _pairs(q, k)[1]), dim=-1) @ M.T)
                 @ v
             ),
+            lambda q, k, M, v: torch.cat((_pairs(q, k)[0], k), dim=-1),
+            lambda q, k, M, v: torch.cat((q, _pairs(q, k)[1]), dim=-1),
         ],
         "joined along the wrong axis. The joined vector is longer than either of "
         "the two: which axis of the pair holds a vector's numbers?": [
@@ -360,6 +380,9 @@ JOINED_MISTAKES = (
         ],
         "expand can't fill an axis that isn't there, or has another size already: "
         "only one of length 1. Where does each of the two need its unsqueeze?": [
+            lambda q, k, M, v: joined_by_loops(
+                q.expand(-1, -1, len(M)), k.expand(-1, -1, len(M)), M, v
+            ),
             lambda q, k, M, v: q.expand(len(q), q.shape[1], k.shape[1], -1),
             lambda q, k, M, v: k.expand(len(q), q.shape[1], k.shape[1], -1),
             lambda q, k, M, v: q.unsqueeze(1).expand(
@@ -368,6 +391,13 @@ JOINED_MISTAKES = (
             lambda q, k, M, v: k.unsqueeze(2).expand(
                 len(q), q.shape[1], k.shape[1], -1
             ),
+        ],
+        "M is cut at the wrong column. The columns that meet the query come first, "
+        "and there are as many as the query has numbers. With equal sizes, every "
+        "cut in the middle is right.": [
+            _cut(lambda q, k, M: (M[:, :k], M[:, k:])),
+            _cut(lambda q, k, M: M.chunk(2, dim=1)),
+            _cut(lambda q, k, M: (M[:, : (q + k) // 2], M[:, (q + k) // 2 :])),
         ],
         "v stands on the left: v @ a grid multiplies along the axis before the "
         "last, the keys. Where does a product run along the last axis?": [
@@ -420,13 +450,15 @@ def _every(w, one):
     return one.unsqueeze(1).expand(-1, w.shape[1], -1)
 
 
-# (B, Q, K, D). In the fifth, only B and Q are equal.
+# (B, Q, K, D). At the end two of them are equal in turn, then all.
 CONTEXT_SIZES = [
     (2, 3, 4, 5),
     (2, 3, 4, 5),
     (3, 1, 5, 2),
     (1, 2, 3, 4),
     (2, 2, 4, 3),
+    (2, 3, 3, 5),
+    (2, 3, 4, 4),
     (4, 4, 4, 4),
 ]
 AXES = (0, 1, 2, -1)
@@ -472,8 +504,6 @@ context = Exercise(
         "D) one for the queries.": [
             lambda w, x: (w.unsqueeze(1) * x.unsqueeze(2)).sum(2),
             lambda w, x: (w.unsqueeze(2) * x.unsqueeze(1)).sum(2),
-            lambda w, x: (w.unsqueeze(3) * x.unsqueeze(2)).sum(1),
-            lambda w, x: (w.unsqueeze(3) * x.unsqueeze(2)).sum(2),
         ],
         "the sum runs over the queries. A context is a sum over the keys: which "
         "axis numbers them?": [lambda w, x: _weighted(w, x).sum(1)],
@@ -502,6 +532,8 @@ context = Exercise(
         "weights[b, q, k] the query comes first, and the sum runs over k.": [
             lambda w, x: w.transpose(1, 2) @ x,
             lambda w, x: w.permute(2, 1, 0) @ x,
+            lambda w, x: (w.unsqueeze(3) * x.unsqueeze(2)).sum(1),
+            lambda w, x: torch.einsum("bkq,bkd->bqd", w, x),
             lambda w, x: w.permute(0, 2, 1) @ x.transpose(1, 2),
         ],
         "every query gets the context of the first. Whose weights are read?": [
@@ -512,9 +544,10 @@ context = Exercise(
         "every query gets the context of the last. Whose weights are read?": [
             lambda w, x: (w[:, -1:] @ x).expand(-1, w.shape[1], -1)
         ],
-        "the values of one sentence are used for all: values has a sentence's "
-        "number in front, as weights has.": [
+        "the values of one sentence are used for all, or all of them where one is "
+        "meant: values has the sentence's number in front, as weights has.": [
             lambda w, x: w @ x[0],
+            lambda w, x: torch.zeros(x.shape[2]).add_(w[0, 0, 0] * x[0]),
             lambda w, x: w @ x[-1],
             lambda w, x: (w.unsqueeze(3) * x[0]).sum(2),
         ],
@@ -526,6 +559,7 @@ context = Exercise(
         "the product runs over the batch too: the sentences are mixed. Which letter"
         " of the shapes has to be in both and in the result?": [
             lambda w, x: torch.einsum("bqk,ckd->bqd", w, x),
+            lambda w, x: w.unsqueeze(1) @ x,
             lambda w, x: torch.einsum("bqk,ckd->cqd", w, x),
             lambda w, x: w @ x.sum(0),
             lambda w, x: w @ x.mean(0),
@@ -548,6 +582,9 @@ context = Exercise(
         "asked for, a row for each query.": [
             lambda w, x: (w @ x).transpose(1, 2),
         ],
+        "the contexts of all sentences stand in one long list, (B times Q, D). "
+        "torch.cat joins along an axis that is there; torch.stack makes one for "
+        "the sentences.": [lambda w, x: (w @ x).flatten(0, 1)],
         "torch.mm and torch.dot know no batch: they take two matrices, or two "
         "vectors.": [
             torch.mm,
@@ -577,6 +614,14 @@ context = Exercise(
         ],
         "only the first key counts: does the loop return, or stop, in its first "
         "turn?": [lambda w, x: w[:, :, :1] * x[:, :1]],
+        "only the first sentence, or its first query, has a context; the others are"
+        " 0. Where does `return` stand?": [
+            lambda w, x: torch.cat(((w @ x)[:1], torch.zeros_like(w @ x)[1:])),
+            lambda w, x: (
+                (w @ x)
+                * F.pad(torch.ones(1, 1, 1), (0, 0, 0, w.shape[1] - 1, 0, len(w) - 1))
+            ),
+        ],
         "one key is left out, the first or the last: from where to where does the "
         "loop run?": [
             lambda w, x: w[:, :, :-1] @ x[:, :-1],
@@ -590,6 +635,8 @@ context = Exercise(
         "the value is picked with the number of the query. Each weight belongs to "
         "the value of its own key.": [
             lambda w, x: w.sum(-1, keepdim=True) * x[:, : w.shape[1]],
+            lambda w, x: torch.einsum("bqk,bqd->bqd", w, x),
+            lambda w, x: (w.unsqueeze(3) * x.unsqueeze(2)).sum(2),
             lambda w, x: (
                 w[:, :, : w.shape[1]].diagonal(dim1=1, dim2=2).unsqueeze(2)
                 * x[:, : w.shape[1]]
@@ -635,6 +682,15 @@ attention_weights = Exercise(
         ],
         "each sentence's numbers together sum to 1. Each row has to, by itself.": [
             lambda x: x.flatten(1).softmax(1).view_as(x)
+        ],
+        "the sum runs over two axes. It should run over the keys of one row, and "
+        "over nothing else.": [
+            lambda x: x.exp() / x.exp().sum((0, 1), keepdim=True),
+            lambda x: x.exp() / x.exp().sum((0, 2), keepdim=True),
+        ],
+        "axes are counted from 0: the last of three is 2, or -1.": [
+            lambda x: x.softmax(3),
+            lambda x: x.exp() / x.exp().sum(3, keepdim=True),
         ],
         "these are the scores as they came.": [lambda x: x],
         "the sums have lost their axis, so they line up with the wrong one. A sum "
