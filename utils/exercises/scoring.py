@@ -200,7 +200,6 @@ MISTAKES = {
         lambda q, k, W, U, v: torch.dot(torch.tanh(_sums(q, k, W, U)), v),
         lambda q, k, W, U, v: torch.mm(q, W.T),
         lambda q, k, W, U, v: torch.mm(W, q),
-        lambda q, k, W, U, v: torch.mm(W, q.T),
         lambda q, k, W, U, v: torch.mm(q, W),
     ],
     "every sentence is scored against the keys of the first.": [
