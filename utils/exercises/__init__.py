@@ -33,7 +33,12 @@ from utils.exercises.long_sentences import near, push
 from utils.exercises.masking import length_mask, masked_softmax
 from utils.exercises.real_translation import best_cut, perplexity_a_word, smoothed_loss
 from utils.exercises.rnnsearch import best_hypothesis, first_state, reset_after
-from utils.exercises.scoring import additive_scores, attention_weights, joined_scores
+from utils.exercises.scoring import (
+    additive_scores,
+    attention_weights,
+    context,
+    joined_scores,
+)
 from utils.exercises.start import most_attended
 from utils.exercises.training import clip, epoch_loss, mean_loss
 from utils.exercises.transformers import causal_attention, mean_over_words, split_heads
@@ -50,6 +55,7 @@ __all__ = [
     "causal_attention",
     "clip",
     "concat_attention",
+    "context",
     "epoch_loss",
     "first_state",
     "forward_moves",

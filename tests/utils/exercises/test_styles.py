@@ -231,6 +231,12 @@ RIGHT = {  # exercise: answers
         softmax_by_hand,
         lambda scores: torch.softmax(scores.double(), 2),
     ],
+    "context": [
+        torch.bmm,
+        lambda weights, values: torch.einsum("bqk,bkd->bqd", weights, values),
+        lambda weights, values: (weights[..., None] * values[:, None].double()).sum(2),
+        lambda weights, values: (values.mT @ weights.mT).mT,
+    ],
     "masked_softmax": [masked_by_hand, masked_by_infinity],
     "length_mask": [
         lambda lens, K: torch.arange(K) < lens[:, None],
