@@ -30,7 +30,7 @@ from utils.exercises.decoder import all_weights, attend_then_update, bottom_quer
 from utils.exercises.design_choices import concat_attention, scaled_dot
 from utils.exercises.heatmaps import aer, links
 from utils.exercises.long_sentences import near, push
-from utils.exercises.masking import length_mask, masked_softmax
+from utils.exercises.masking import causal_weights, length_mask, masked_softmax
 from utils.exercises.real_translation import best_cut, perplexity_a_word, smoothed_loss
 from utils.exercises.rnnsearch import best_hypothesis, first_state, reset_after
 from utils.exercises.scoring import (
@@ -53,6 +53,7 @@ __all__ = [
     "best_hypothesis",
     "bottom_query",
     "causal_attention",
+    "causal_weights",
     "clip",
     "concat_attention",
     "context",

@@ -1,4 +1,9 @@
-"""The exercises of notebook 03. B sentences in a batch, Q queries, K keys."""
+"""The exercises of notebook 03. B sentences in a batch, Q queries, K keys.
+
+Many wrong answers hold one mistake and, beside it, any of several ways to go on from
+there. `_in_every_way` lists those ways, so that a wrong mask, or a wrong axis, is named
+whatever stands around it; where a way isn't listed, the engine guesses from one case.
+"""
 
 import torch
 
@@ -18,40 +23,89 @@ def masked_by_loops(X, valid_lens):
     return weights
 
 
-def _case(seed, lens, Q, K, factor=1.0, padding=None):
-    X, lens = draw(seed, (len(lens), Q, K))[0] * factor, torch.tensor(lens)
+# --- Cases --------------------------------------------------------------------------
+
+
+def _case(seed, lens, Q, K, factor=1.0, shift=0.0, padding=None):
+    X = draw(seed, (len(lens), Q, K))[0] * factor + shift
+    lens = torch.tensor(lens)
     if padding is not None:
         X = X.masked_fill(~_real(X, lens), padding)
     return X, lens
+
+
+def _broken(seed, lens, Q, K):
+    """A case with NaN among the real scores of its first row."""
+    X, lens = _case(seed, lens, Q, K)
+    X[0, 0, 1] = torch.nan
+    return X, lens
+
+
+# --- Masks: scores (B, Q, K), lengths (B,) -> True where a position is real ----------
 
 
 def _real(X, valid_lens):
     return real_positions(valid_lens, X.shape[-1]).unsqueeze(1)  # (B, 1, K)
 
 
-def _filled(number, lens=lambda lens: lens, axis=-1, mask=_real):
-    """softmax of the scores with `number` at the padding; lens: of other lengths."""
-    return lambda X, valid_lens: X.masked_fill(
-        ~mask(X, lens(valid_lens)), number
-    ).softmax(axis)
+def _inverted(X, valid_lens):
+    return ~_real(X, valid_lens)
 
 
-def _by_hand(largest, clean=True, safe=True, axis=-1, mask=_real):
-    """exp times mask over its sum, with choices of what a learner may forget.
+def _of_queries(X, valid_lens):
+    return real_positions(valid_lens, X.shape[1]).unsqueeze(2)
 
-    largest: what is subtracted. clean: replace what is NaN or infinite at the padding.
-    safe: divide an empty row by 1.
-    """
 
-    def weights(X, valid_lens):
-        real = mask(X, valid_lens)
-        exps = (X - largest(X, real)).exp() * real
-        if clean:
-            exps = exps.masked_fill(~real, 0.0)
-        total = exps.sum(axis, keepdim=True)
-        return exps / (total.masked_fill(total == 0, 1.0) if safe else total)
+def _as_many_as_queries(X, valid_lens):
+    return real_positions(valid_lens, X.shape[1]).unsqueeze(1)  # (B, 1, Q)
 
-    return weights
+
+def _queries_in_place_of_keys(X, valid_lens):
+    return real_positions(valid_lens, X.shape[-1]).unsqueeze(2)  # (B, K, 1)
+
+
+def _without_query_axis(X, valid_lens):
+    return real_positions(valid_lens, X.shape[-1])  # (B, K)
+
+
+def _lengths_without_axis(X, valid_lens):
+    return torch.arange(X.shape[-1]) < valid_lens  # (K,) and (B,)
+
+
+def _lengths_without_axis_then_two(X, valid_lens):
+    return _lengths_without_axis(X, valid_lens)[None, None]
+
+
+def _lengths_without_axis_then_one(X, valid_lens):
+    return _lengths_without_axis(X, valid_lens).unsqueeze(1)
+
+
+def _repeated(X, valid_lens):
+    lens = valid_lens.repeat(X.shape[1])
+    return real_positions(lens, X.shape[-1]).view(X.shape)
+
+
+def _flat_not_repeated(X, valid_lens):
+    flat = X.reshape(-1, X.shape[-1])
+    return (real_positions(valid_lens, X.shape[-1]) & (flat == flat)).view(X.shape)
+
+
+def _not_first(X, valid_lens):
+    k = torch.arange(X.shape[-1])
+    return ((k > 0) & (k < valid_lens[:, None])).unsqueeze(1)
+
+
+def _counted_from_one(X, valid_lens):
+    k = torch.arange(X.shape[-1])
+    return ((k > 0) & (k <= valid_lens[:, None])).unsqueeze(1)
+
+
+def _of(change):
+    """The right mask for other lengths."""
+    return lambda X, valid_lens: _real(X, change(valid_lens))
+
+
+# --- What is subtracted before exp: scores, mask -> largest (B, Q, 1) ----------------
 
 
 def _largest_real(X, real):
@@ -59,40 +113,201 @@ def _largest_real(X, real):
     return found.masked_fill(found == -torch.inf, 0.0)
 
 
-def _largest_of_all(X, real):
+def _largest_with_zeros(X, real):
+    return X.masked_fill(~real, 0.0).amax(-1, keepdim=True)
+
+
+def _largest_with_padding(X, real):
     return X.amax(-1, keepdim=True)
+
+
+def _largest_of_all(X, real):
+    return X.max()
+
+
+def _largest_along(axis):
+    return lambda X, real: X.amax(axis, keepdim=True)
+
+
+def _largest_real_of_all(X, real):
+    return X.masked_fill(~real, -torch.inf).max()
 
 
 def _nothing(X, real):
     return 0.0
 
 
-def _in_every_way(**wrong):
-    """A wrong mask, or a wrong axis, with what else a learner may do or forget."""
+# --- Ways from scores and mask to weights --------------------------------------------
+
+
+def _filled(number, axis=-1, mask=_real):
+    """softmax of the scores with `number` at the padding."""
+    return lambda X, valid_lens: X.masked_fill(~mask(X, valid_lens), number).softmax(
+        axis
+    )
+
+
+def _added(number):
+    """softmax of the scores with `number` added at the padding."""
+
+    def weights(X, valid_lens):
+        scores = X + torch.zeros(()).masked_fill(~_real(X, valid_lens), number)
+        return scores.softmax(-1)
+
+    return weights
+
+
+def _by_hand(
+    largest, clean=True, safe=True, axis=-1, mask=_real, keep=(True, True), every=False
+):
+    """exp times mask over its sum, with choices of what a learner may forget.
+
+    largest: what is subtracted. clean: replace what is NaN or infinite at the padding.
+    safe: divide an empty row by 1. keep: whether the largest, and the sum, keep their
+    axis. every: one sum over the whole tensor.
+    """
+
+    def weights(X, valid_lens):
+        real = mask(X, valid_lens)
+        top = largest(X, real)
+        exps = (X - (top if keep[0] else top.squeeze(-1))).exp() * real
+        if clean:
+            exps = exps.masked_fill(~real, 0.0)
+        total = exps.sum() if every else exps.sum(axis, keepdim=keep[1])
+        return exps / (total.masked_fill(total == 0, 1.0) if safe else total)
+
+    return weights
+
+
+def _hand_made(largest, **choices):
+    """By hand, with and without the two cares that are the likeliest to be missing."""
     return [
-        lambda X, valid_lens: _filled(-torch.inf, **wrong)(X, valid_lens).nan_to_num(),
-        *(_filled(-number, **wrong) for number in (torch.inf, *LARGE)),
-        *(_by_hand(_largest_real, safe=safe, **wrong) for safe in (True, False)),
-        *(_by_hand(_largest_of_all, False, safe, **wrong) for safe in (True, False)),
-        *(_by_hand(_nothing, False, safe, **wrong) for safe in (True, False)),
+        _by_hand(largest, clean, safe, **choices)
+        for clean in (True, False)
+        for safe in (True, False)
     ]
 
 
-def _other_lens(change):
-    """The right weights, for other lengths."""
-    return lambda X, valid_lens: _by_hand(_largest_real)(X, change(valid_lens))
+def _in_some_ways(**wrong):
+    """A wrong mask, or a wrong axis, in code that is careful, or not, beside it."""
+    return [
+        lambda X, valid_lens: _filled(-torch.inf, **wrong)(X, valid_lens).nan_to_num(),
+        _filled(-torch.inf, **wrong),
+        _filled(LARGE, **wrong),
+        _by_hand(_largest_real, **wrong),
+    ]
 
 
-def _of_queries(X, valid_lens):
-    return real_positions(valid_lens, X.shape[1]).unsqueeze(2)
+def _in_every_way(**wrong):
+    """The same for the likeliest mistakes, with all that else may be forgotten."""
+    return [
+        *_in_some_ways(**wrong),
+        _by_hand(_largest_real, safe=False, **wrong),
+        *(
+            _by_hand(largest, False, safe, **wrong)
+            for largest in (_largest_with_padding, _nothing)
+            for safe in (True, False)
+        ),
+    ]
 
 
-def _without_query_axis(X, valid_lens):
-    return real_positions(valid_lens, X.shape[-1])
+def _cut(weigh, change=lambda lens: lens, always=False):
+    """A loop over the sentences, each cut to its length n: weigh (Q, n) -> (Q, n).
+
+    always: sentences without a real position are weighed, too.
+    """
+
+    def weights(X, valid_lens):
+        result = torch.zeros_like(X)
+        for b, n in enumerate(change(valid_lens).tolist()):
+            if n or always:
+                result[b, :, :n] = weigh(X[b, :, :n])
+        return result
+
+    return weights
 
 
-def _inverted(X, valid_lens):
-    return ~_real(X, valid_lens)
+def _plain(x):
+    return x.softmax(-1)
+
+
+def _without_largest(x):
+    return x.exp() / x.exp().sum(-1, keepdim=True)
+
+
+def _with_one_largest(x):
+    exps = (x - x.max()).exp()
+    return exps / exps.sum(-1, keepdim=True)
+
+
+def _with_largest(x):
+    exps = (x - x.amax(-1, keepdim=True)).exp()
+    return exps / exps.sum(-1, keepdim=True)
+
+
+def _with_one_sum(x):
+    return (x - x.max()).exp() / (x - x.max()).exp().sum()
+
+
+def _with_largest_and_one_sum(x):
+    exps = (x - x.amax(-1, keepdim=True)).exp()
+    return exps / exps.sum()
+
+
+def _late(largest):
+    """By hand, masked after the division."""
+
+    def weights(X, valid_lens):
+        exps = (X - largest(X, _real(X, valid_lens))).exp()
+        return exps / exps.sum(-1, keepdim=True) * _real(X, valid_lens)
+
+    return weights
+
+
+def _undivided(largest, clean=True):
+    def weights(X, valid_lens):
+        real = _real(X, valid_lens)
+        exps = (X - largest(X, real)).exp() * real
+        return exps.masked_fill(~real, 0.0) if clean else exps
+
+    return weights
+
+
+def _hides_nan(weights):
+    return lambda X, valid_lens: weights(X, valid_lens).nan_to_num()
+
+
+def _hides_zero_sum(X, valid_lens):
+    exps = _undivided(_largest_real)(X, valid_lens)
+    total = exps.sum(-1, keepdim=True)
+    return torch.where(total > 0, exps / total, 0.0)
+
+
+def _clean_first(X, valid_lens):
+    return _by_hand(_largest_real)(X.nan_to_num(), valid_lens)
+
+
+def _tuple_of_max(X, valid_lens):
+    real = _real(X, valid_lens)
+    return ((X - X.max(dim=-1, keepdim=True)).exp() * real).softmax(-1)
+
+
+def _stacked(X, valid_lens):
+    return torch.stack(
+        [x[:, :n].softmax(-1) for x, n in zip(X, valid_lens, strict=True)]
+    )
+
+
+def _sliced(X, valid_lens):
+    return X[:, :, :valid_lens].softmax(-1)
+
+
+def _first(lens):
+    return lens[:1].expand_as(lens)
+
+
+def _longest(lens):
+    return lens.max().expand_as(lens)
 
 
 def _longer(lens):
@@ -103,13 +318,16 @@ def _shorter(lens):
     return (lens - 1).clamp(min=0)
 
 
-LARGE = (1e4, 1e6, 1e9, 1e10)
+LARGE = -1e6  # the same as -1e4 or -1e9, in every case below
 EMPTY = "a row without a real position: "
 LEAKS = (
-    "what stands at the padding leaks in: 0 times NaN or infinity is NaN, and a "
-    "largest score taken over padding makes every real exp 0. Replace the scores of "
-    "padding before exp."
+    "what stands at the padding leaks in. 0 times NaN or infinity is NaN; and where "
+    "the largest score, or a first softmax, is taken over padding too, noise of 1000 "
+    "there makes every real exp 0. What could the scores of padding be replaced by, "
+    "before anything is computed with them?"
 )
+# What a learner may call: it is built, or shown, before.
+MASK = ("utils.attention.length_mask", "utils.attention.check_lengths")
 
 masked_softmax = Exercise(
     "masked_softmax",
@@ -123,66 +341,213 @@ masked_softmax = Exercise(
         _case(5, [3, 2], 2, 4, factor=200.0),
         _case(6, [3, 1], 2, 4, padding=1000.0),
         _case(7, [2, 4], 3, 5, padding=torch.nan),
+        _case(8, [4, 3], 3, 5, shift=-300.0),
+        _broken(9, [4, 1], 2, 4),
     ],
     mistakes={
         "padding gets weight, as if there were no mask. (masked_fill returns a new "
-        "tensor: was it kept?)": [lambda X, lens: X.softmax(-1)],
+        "tensor: was it kept?)": [
+            lambda X, lens: X.softmax(-1),
+            lambda X, lens: X.exp() / X.exp().sum(-1, keepdim=True),
+        ],
         "the mask comes after the softmax. Padding gets 0, but it has taken its part "
         "of the sum, so the rows sum to less than 1.": [
             lambda X, lens: X.softmax(-1).masked_fill(~_real(X, lens), 0.0),
             lambda X, lens: X.softmax(-1) * _real(X, lens),
+            _late(_nothing),
+            _late(_largest_real),
+        ],
+        "the mask comes after the softmax, and a second softmax gives padding weight "
+        "again: exp(0) is 1.": [
+            lambda X, lens: (X.softmax(-1) * _real(X, lens)).softmax(-1),
+            lambda X, lens: _undivided(_largest_real)(X, lens).softmax(-1),
         ],
         "the scores of padding are set to 0. But exp(0) is 1: it takes part "
-        "in the sum.": [lambda X, lens: (X * _real(X, lens)).softmax(-1), _filled(0.0)],
+        "in the sum.": [
+            lambda X, lens: (X * _real(X, lens)).softmax(-1),
+            _filled(0.0),
+            lambda X, lens: _filled(0.0)(X, lens) * _real(X, lens),
+            lambda X, lens: (X * _real(X, lens)).softmax(-1) * _real(X, lens),
+        ],
         f"{EMPTY}all its scores are the same large negative number, so softmax spreads "
-        "the weight evenly over "
-        "padding. Weights of 0 are asked for.": [_filled(-large) for large in LARGE],
+        "the weight evenly over padding. Weights of 0 are asked for.": [_filled(LARGE)],
         f"{EMPTY}the sum of its exp is 0, also where softmax sees nothing but -inf, "
-        "and 0/0 is NaN. Weights of "
-        "0 are asked for.": [_filled(-torch.inf), _by_hand(_largest_real, safe=False)],
-        "one position too many: a length of 3 makes positions 0, 1 and 2 real. On full "
-        "rows it doesn't show.": [
-            _other_lens(_longer),
-            *(_filled(-number, _longer) for number in (torch.inf, 1e6, 1e9)),
+        "and 0/0 is NaN. Weights of 0 are asked for.": [
+            _filled(-torch.inf),
+            _by_hand(_largest_real, safe=False),
+        ],
+        "a number is added to the scores of padding. NaN plus a number is NaN, so what "
+        "stands there leaks in; and an empty row still gets weights, or 0/0. Replace "
+        "the scores; and what is an empty row divided by?": [
+            *(_added(number) for number in (-1e4, -1e6, -1e9, -torch.inf)),
+            lambda X, lens: (X * _real(X, lens) + LARGE * ~_real(X, lens)).softmax(-1),
+        ],
+        "-inf is multiplied by the mask. 0 times infinity is NaN, so the real scores "
+        "become NaN.": [
+            lambda X, lens: (X + ~_real(X, lens) * -torch.inf).softmax(-1),
+            lambda X, lens: (X * _real(X, lens) + ~_real(X, lens) * -torch.inf).softmax(
+                -1
+            ),
+        ],
+        "`~` turns True and False round, and this mask holds numbers. What makes it "
+        "boolean?": [
+            lambda X, lens: X.masked_fill(~_real(X, lens).float(), -1e9).softmax(-1)
+        ],
+        "softmax is applied twice: the second one takes weights for scores.": [
+            lambda X, lens: _filled(-torch.inf)(X.softmax(-1), lens),
+            lambda X, lens: _filled(LARGE)(X.softmax(-1), lens),
+        ],
+        "one position too many: a length of 3 makes three positions real, the indices "
+        "0, 1 and 2. On full rows it doesn't show.": [
+            *_in_some_ways(mask=_of(_longer)),
+            _cut(_plain, _longer),
         ],
         "one position too few: each sentence loses its last word.": [
-            _other_lens(_shorter),
-            _filled(-torch.inf, _shorter),
+            *_in_some_ways(mask=_of(_shorter)),
+            _cut(_plain, _shorter),
         ],
+        "each sentence's first word is missing: indices begin at 0.": _in_some_ways(
+            mask=_not_first
+        ),
+        "the mask is one position too far to the right: positions are counted from 1, "
+        "and indices from 0.": _in_some_ways(mask=_counted_from_one),
         "the mask is turned round: the words are hidden and the padding is seen.": [
             *_in_every_way(mask=_inverted)
         ],
-        "the lengths are applied to the queries. They count keys: the last axis.": [
-            *_in_every_way(mask=_of_queries)
+        "the lengths (B,) meet the positions (K,) without an axis of their own: "
+        "position n is compared with length n, or the sizes don't fit. Which shape "
+        "must the lengths have, so that each length meets each position?": [
+            *_in_every_way(mask=_lengths_without_axis),
+            *_in_some_ways(mask=_lengths_without_axis_then_one),
         ],
         "the mask has no axis for the queries: (B, K) is read as (Q, K), so that a "
-        "query gets another sentence's mask, or the sizes don't fit. unsqueeze(1) "
-        "makes it (B, 1, K).": [*_in_every_way(mask=_without_query_axis)],
-        "the weights sum to 1 over the queries, not over the keys: which axis did you "
-        "normalise?": [*_in_every_way(axis=1)],
-        "the weights sum to 1 over the batch, not over the keys: which axis did you "
-        "normalise?": [*_in_every_way(axis=0)],
-        "the first sentence's length is used for all.": [
-            _other_lens(lambda lens: lens[:1].expand_as(lens))
+        "query gets another sentence's mask, or the sizes don't fit. Where must an "
+        "axis of length 1 stand, so that the mask becomes (B, 1, K)?": [
+            *_in_every_way(mask=_without_query_axis)
         ],
-        "exp of a large score is infinite. Subtract the row's largest "
-        "real score first.": [_by_hand(_nothing), _by_hand(_nothing, clean=False)],
+        "the mask's axis of length 1 stands at the end: (B, K, 1) is read as queries. "
+        "Which axis of (B, Q, K) should the mask be the same for?": [
+            *_in_some_ways(mask=_queries_in_place_of_keys)
+        ],
+        "the mask has as many columns as there are queries, or the lengths are applied "
+        "to the queries. Lengths count keys: which axis of X is that?": [
+            *_in_some_ways(mask=_of_queries),
+            *_in_some_ways(mask=_as_many_as_queries),
+        ],
+        "the queries get the lengths in the wrong order. In X a sentence's queries "
+        "stand side by side, so each length is needed Q times in a row; `repeat` "
+        "writes all lengths, and then all of them again.": _in_some_ways(
+            mask=_repeated
+        ),
+        "reshape(-1, K) makes B times Q rows, and there are only B lengths: each "
+        "length is needed once for each of its sentence's queries.": [
+            _filled(-torch.inf, mask=_flat_not_repeated),
+            _by_hand(_largest_real, mask=_flat_not_repeated),
+        ],
+        "the weights sum to 1 over the queries, not over the keys: which axis did you "
+        "normalise?": [
+            *_in_every_way(axis=1),
+            *_hand_made(_largest_along(1), axis=1),
+            _by_hand(_largest_with_zeros, axis=1),
+            _by_hand(_largest_with_zeros, safe=False, axis=1),
+            _cut(lambda x: x.softmax(0)),
+            _cut(lambda x: x.exp() / x.exp().sum(0)),
+        ],
+        "the weights sum to 1 over the batch, not over the keys: which axis did you "
+        "normalise? (softmax without `dim` takes the first axis of three.)": [
+            *_in_every_way(axis=0),
+            *_hand_made(_largest_along(0), axis=0),
+            _by_hand(_largest_with_zeros, axis=0),
+            _by_hand(_largest_with_zeros, safe=False, axis=0),
+        ],
+        "one sum is taken over several rows, so that all their weights together make "
+        "1. Each row is to sum to 1: over which axis is the sum?": [
+            _cut(_with_one_sum),
+            _cut(_with_largest_and_one_sum),
+            _cut(lambda x: x.exp() / x.exp().sum()),
+            _by_hand(_largest_real, axis=(1, 2)),
+            _by_hand(_nothing, axis=(1, 2)),
+            *_hand_made(_largest_real, every=True),
+            _by_hand(_largest_with_padding, clean=False, every=True),
+            _by_hand(_nothing, clean=False, every=True),
+        ],
+        "the largest score, or the sum, has lost its axis: (B, Q) is read as (Q, K) "
+        "beside the scores, or the sizes don't fit. What does keepdim do?": [
+            way
+            for keep in ((True, False), (False, True), (False, False))
+            for largest in (_largest_real, _largest_with_padding)
+            for way in _hand_made(largest, keep=keep)
+        ]
+        + _hand_made(_nothing, keep=(True, False)),
+        "max with `dim` gives two things, the largest values and where they stand. "
+        "Which of them do you subtract? (amax gives the values alone.)": [
+            _tuple_of_max
+        ],
+        "one sentence's length is used for all.": [
+            *_in_some_ways(mask=_of(_first)),
+            *_in_some_ways(mask=_of(_longest)),
+            _cut(_plain, _first),
+            _cut(_plain, _longest),
+        ],
+        "valid_lens holds a length for each sentence. A slice takes one number, and "
+        "rows cut to their lengths don't fit into one tensor: loop over the sentences, "
+        "or make a mask. Every row of the result has K positions, with 0 at the "
+        "padding.": [
+            _sliced,
+            _stacked,
+        ],
+        "the exp of the scores isn't divided by its sum.": [
+            *(_undivided(largest) for largest in (_largest_real, _nothing)),
+            *(_undivided(largest, False) for largest in (_largest_real, _nothing)),
+            *(_undivided(_largest_with_padding, clean) for clean in (True, False)),
+        ],
+        "exp of a large score is infinite, and exp of a score far below 0 is 0. "
+        "Subtract the row's largest real score first.": [
+            _by_hand(_nothing),
+            _by_hand(_nothing, clean=False),
+            _cut(_without_largest, always=True),
+        ],
+        "a row without a real position has no largest score, so that max raises an "
+        "error. What are the weights of such a row?": [
+            _cut(_with_largest, always=True),
+            _cut(_with_one_largest, always=True),
+        ],
         f"{EMPTY}the sum is 0, and 0/0 is NaN. (Then: exp of a large score is "
-        "infinite; "
-        "and 0 times NaN is NaN.)": [_by_hand(_nothing, clean=False, safe=False)],
+        "infinite; and 0 times NaN is NaN.)": [
+            _by_hand(_nothing, safe=False),
+            _by_hand(_nothing, clean=False, safe=False),
+        ],
+        "the padding is set to 0 before the largest score is taken. Where all real "
+        "scores are far below 0, the largest is that 0, and every real exp becomes "
+        "0.": [*_hand_made(_largest_with_zeros)],
+        "the largest score is taken over several rows. In a row far below it, every "
+        "exp becomes 0: each row needs a largest score of its own.": [
+            *_hand_made(_largest_of_all),
+            *_hand_made(_largest_real_of_all),
+            _cut(_with_one_largest),
+        ],
         LEAKS: [
             _by_hand(_largest_real, clean=False),
-            _by_hand(_largest_of_all, clean=False),
+            _by_hand(_largest_with_padding, clean=False),
         ],
         f"{EMPTY}0/0. And {LEAKS}": [
             _by_hand(_largest_real, clean=False, safe=False),
-            _by_hand(_largest_of_all, clean=False, safe=False),
+            _by_hand(_largest_with_padding, clean=False, safe=False),
         ],
         "the largest score is taken over padding, too. If padding holds 1000, every "
-        "real exp becomes "
-        "0.": [lambda X, lens: _by_hand(_largest_of_all)(X.nan_to_num(nan=1e4), lens)],
+        "real exp becomes 0.": [
+            lambda X, lens: _by_hand(_largest_with_padding)(X.nan_to_num(nan=1e4), lens)
+        ],
+        "NaN among the real scores is hidden: nan_to_num makes it a number, and a "
+        "comparison with NaN is False. A fault elsewhere must stay visible: which rows "
+        "have no real position, by their length?": [
+            _hides_nan(_filled(-torch.inf)),
+            _hides_zero_sum,
+            _clean_first,
+        ],
     },
     gradients=True,
+    given=MASK,
 )
 
 
@@ -194,8 +559,19 @@ def length_mask_by_loops(valid_lens, num_positions):
 
 
 def _mask(change):
-    """A mask of the positions, each sentence's length (B, 1), and their number."""
+    """A mask of the indices, each sentence's length (B, 1), and their number."""
     return lambda lens, K: change(torch.arange(K), lens.unsqueeze(1), K)
+
+
+def _columns(count):
+    """A mask with another number of columns."""
+    return lambda lens, K: torch.arange(count(lens, K)) < lens.unsqueeze(1)
+
+
+def _looped(lens, K, start, stop):
+    """Ones from the index start to before stop, written as a loop would."""
+    rows = [list(range(start(n), stop(n, K))) for n in lens.tolist()]
+    return torch.tensor([[k in row for k in range(K)] for row in rows])
 
 
 length_mask = Exercise(
@@ -211,25 +587,41 @@ length_mask = Exercise(
     mistakes={
         "one position too many is real: a sentence of 3 words gets 4. On full rows "
         "nothing shows it.": [_mask(lambda k, n, K: k <= n)],
-        "one position too few is real.": [
+        "one position too few is real: each sentence loses its last word.": [
             _mask(lambda k, n, K: k < n - 1),
             _mask(lambda k, n, K: k + 1 < n),
         ],
         "turned round: True belongs to the words, False to the padding.": [
             _mask(lambda k, n, K: k >= n),
             _mask(lambda k, n, K: k > n),
+            _mask(lambda k, n, K: k + 1 >= n),
         ],
         "the words are taken to stand at the end. Here padding follows the words.": [
             _mask(lambda k, n, K: k >= K - n)
         ],
-        "the axes are exchanged: a row for each "
-        "sentence, a column for each position.": [_mask(lambda k, n, K: (k < n).T)],
+        "the axes are exchanged: a row for each sentence, a column for each "
+        "position.": [
+            _mask(lambda k, n, K: (k < n).T),
+            _mask(lambda k, n, K: (k <= n).T),
+            _mask(lambda k, n, K: (k >= n).T),
+        ],
         "position number n is compared with length number n, or the sizes don't fit. "
-        "Each length has to meet each position: lengths with a second axis, [:, None], "
-        "are (B, 1).": [
-            lambda lens, K: torch.arange(K) < lens,
-            lambda lens, K: torch.arange(K) <= lens,
-            lambda lens, K: torch.arange(K) >= lens,
+        "Each length has to meet each position: which shape must the lengths have, "
+        "beside the positions (K,)?": [
+            *(
+                way
+                for axis in (lambda x: x, lambda x: x[None], lambda x: x[:, None])
+                for way in (
+                    lambda lens, K, axis=axis: axis(torch.arange(K)) < axis(lens),
+                    lambda lens, K, axis=axis: axis(torch.arange(K)) <= axis(lens),
+                    lambda lens, K, axis=axis: axis(torch.arange(K)) >= axis(lens),
+                )
+            ),
+            lambda lens, K: torch.arange(K) < lens[None],
+            lambda lens, K: torch.arange(K)[None] < lens,
+            lambda lens, K: (torch.arange(K) < lens)[:, None],
+            lambda lens, K: (torch.arange(K) < lens)[None],
+            lambda lens, K: torch.arange(K).expand(len(lens), K) < lens,
         ],
         "the first sentence's length is used for all.": [
             _mask(lambda k, n, K: (k < n[:1]).expand(len(n), K))
@@ -241,11 +633,173 @@ length_mask = Exercise(
             _mask(lambda k, n, K: (k >= 0).expand(len(n), K))
         ],
         "only each sentence's last word is real.": [_mask(lambda k, n, K: k == n - 1)],
-        "position 0 is missing: counting begins at 0.": [
+        "only the first position of the padding is marked.": [
+            _mask(lambda k, n, K: k == n),
+            _mask(lambda k, n, K: k != n),
+        ],
+        "each sentence's first word is missing: indices begin at 0.": [
             _mask(lambda k, n, K: (k > 0) & (k < n))
         ],
-        "positions are counted from 1. In Python, and here, they begin at 0.": [
-            _mask(lambda k, n, K: (k > 0) & (k <= n))
+        "the mask is one position too far to the right: positions are counted from 1, "
+        "and indices from 0.": [_mask(lambda k, n, K: (k > 0) & (k <= n))],
+        "a sentence of length 0 has no real position. (The index -1 is the last.)": [
+            _mask(lambda k, n, K: (k < n) | (n == 0)),
+        ],
+        "as many columns as there are sentences. How many are asked for?": [
+            _columns(lambda lens, K: len(lens))
+        ],
+        "as many columns as the longest sentence has words. A batch may be padded "
+        "further than that: how many are asked for?": [
+            _columns(lambda lens, K: int(lens.max()))
+        ],
+        "a column too few, or too many: which numbers does arange give?": [
+            _columns(lambda lens, K: K - 1),
+            _columns(lambda lens, K: K + 1),
+            lambda lens, K: torch.arange(1, K) < lens[:, None],
+            lambda lens, K: torch.arange(1, K) <= lens[:, None],
+        ],
+        "the rows are cut to their words, so they differ in length. Each row needs K "
+        "entries, with False at the padding.": [
+            lambda lens, K: torch.tensor([[True] * n for n in lens.tolist()])
         ],
     },
+)
+
+
+def causal_by_loops(X, valid_lens):
+    """Scores X (B, N, N), lengths (B,) -> weights over the real keys up to oneself."""
+    weights = torch.zeros_like(X)
+    for b in range(X.shape[0]):
+        for q in range(X.shape[1]):
+            seen = [k for k in range(X.shape[2]) if k <= q and k < valid_lens[b]]
+            exps = [X[b, q, k].exp() for k in seen]
+            for k, e in zip(seen, exps, strict=True):
+                weights[b, q, k] = e / sum(exps)
+    return weights
+
+
+def _softmax(X, seen):
+    """Weights over the keys that are seen (B, N, N); zeros where none is."""
+    weights = X.masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.masked_fill(~seen.any(-1, keepdim=True), 0.0)
+
+
+def _seeing(change):
+    """Weights where query q and key k are indices, n is the sentence's length."""
+
+    def weights(X, valid_lens):
+        q, k = torch.arange(X.shape[1])[:, None], torch.arange(X.shape[2])
+        return _softmax(X, change(q, k, valid_lens[:, None, None]).expand(X.shape))
+
+    return weights
+
+
+def _by_lens(find):
+    """Weights by lengths that come from 1 to N, and valid_lens."""
+
+    def weights(X, valid_lens):
+        lens = find(torch.arange(1, X.shape[1] + 1), valid_lens)
+        if lens.shape not in (X.shape[:1], X.shape[:2]):
+            raise ValueError("lengths that don't fit")
+        lens = lens if lens.dim() == 2 else lens[:, None]
+        return _softmax(X, real_positions(lens, X.shape[2]).expand(X.shape))
+
+    return weights
+
+
+def _seen(X, valid_lens):
+    past = torch.ones(X.shape[1:], dtype=torch.bool).tril()
+    return past & _real(X, valid_lens)
+
+
+causal_weights = Exercise(
+    "causal_weights",
+    causal_by_loops,
+    cases=[
+        _case(10, [4, 2, 3], 4, 4),
+        _case(11, [1, 4, 3], 4, 4),
+        _case(12, [5, 2], 5, 5),
+        _case(13, [4], 6, 6),
+        _case(14, [2, 4, 1, 3], 4, 4),
+        _case(15, [0, 3], 3, 3),
+    ],
+    mistakes={
+        "padding is seen: which is the last word that a query may see in a sentence "
+        "that ends before the query's own place?": [_seeing(lambda q, k, n: k <= q)],
+        "each query sees all the words of its sentence, those to come included.": [
+            _seeing(lambda q, k, n: (k < n).expand(-1, len(q), -1))
+        ],
+        "neither the words to come nor the padding are hidden.": [
+            lambda X, lens: X.softmax(-1)
+        ],
+        "a query doesn't see its own word, and the first query sees nothing: what is "
+        "the length for the first query?": [
+            _seeing(lambda q, k, n: (k < q) & (k < n)),
+            lambda X, lens: X.masked_fill(
+                ~(_seen(X, lens).tril(-1)), -torch.inf
+            ).softmax(-1),
+            _by_lens(lambda p, n: torch.minimum(p - 1, n[:, None])),
+        ],
+        "each query sees one word to come.": [
+            _seeing(lambda q, k, n: (k <= q + 1) & (k < n))
+        ],
+        "the length is one too large where the sentence ends: padding is seen.": [
+            _seeing(lambda q, k, n: (k <= q) & (k <= n))
+        ],
+        "turned round: a query sees the words from itself on, not those before it.": [
+            _seeing(lambda q, k, n: (k >= q) & (k < n)),
+            _seeing(lambda q, k, n: (k > q) & (k < n)),
+            lambda X, lens: X.masked_fill(
+                ~(torch.ones_like(X).triu().bool() & _real(X, lens)), -torch.inf
+            ).softmax(-1),
+        ],
+        "a query sees what either limit allows. Both must allow it: which of two "
+        "lengths holds, the smaller or the larger?": [
+            _seeing(lambda q, k, n: (k <= q) | (k < n))
+        ],
+        "the sentences' lengths have no axis of their own: query number n is limited "
+        "by length number n, or the sizes don't fit. Lengths (B, N) are asked for: a "
+        "row for each sentence, a column for each query.": [
+            _by_lens(torch.minimum),
+            _by_lens(lambda p, n: torch.minimum(p[None], n)),
+            _by_lens(lambda p, n: torch.minimum(p[:, None], n)),
+            _by_lens(lambda p, n: torch.minimum(p, n).expand(len(n), -1)),
+            _by_lens(lambda p, n: torch.minimum(p[: len(n)], n)),
+        ],
+        "the queries that stand at padding get weights of 0. Here they see the words "
+        "of their sentence, as the last word does.": [
+            lambda X, lens: (
+                causal_by_loops(X, lens) * real_positions(lens, X.shape[1])[..., None]
+            )
+        ],
+        "the mask comes after the softmax, so the rows sum to less than 1.": [
+            lambda X, lens: X.softmax(-1) * _seen(X, lens),
+            lambda X, lens: _seeing(lambda q, k, n: k <= q)(X, lens) * _real(X, lens),
+            lambda X, lens: (
+                _seeing(lambda q, k, n: (k < n).expand(-1, len(q), -1))(X, lens)
+                * _seen(X, lens)
+            ),
+        ],
+        "hidden scores are set to 0, and exp(0) is 1: they take part in the sum.": [
+            lambda X, lens: X.masked_fill(~_seen(X, lens), 0.0).softmax(-1),
+            lambda X, lens: (X * _seen(X, lens)).softmax(-1),
+            lambda X, lens: _softmax(X.tril(), _real(X, lens).expand(X.shape)),
+        ],
+        "a sentence of length 0: nothing is seen, and weights of 0 are asked for.": [
+            lambda X, lens: X.masked_fill(~_seen(X, lens), -torch.inf).softmax(-1),
+            lambda X, lens: X.masked_fill(~_seen(X, lens), LARGE).softmax(-1),
+        ],
+        "the weights sum to 1 over the queries, not over the keys: which axis did you "
+        "normalise?": [
+            lambda X, lens: X.masked_fill(~_seen(X, lens), LARGE).softmax(1),
+            lambda X, lens: X.masked_fill(~_seen(X, lens), -torch.inf).softmax(1),
+            lambda X, lens: (
+                X.masked_fill(~_seen(X, lens), -torch.inf).softmax(1).nan_to_num()
+            ),
+        ],
+        "the rows and columns of the weights are exchanged.": [
+            lambda X, lens: causal_by_loops(X, lens).transpose(1, 2)
+        ],
+    },
+    given=("utils.attention.",),
 )

@@ -64,6 +64,18 @@ def masked_by_infinity(X, valid_lens):
     return weights.masked_fill(empty, 0).softmax(-1).masked_fill(empty, 0)
 
 
+def causal_by_lengths(X, valid_lens):
+    upto = torch.arange(1, X.shape[1] + 1)
+    return masked_softmax(X.double(), torch.minimum(upto, valid_lens[:, None]))
+
+
+def causal_by_masks(X, valid_lens):
+    seen = torch.ones_like(X).tril() * (
+        torch.arange(X.shape[2]) < valid_lens.view(-1, 1, 1)
+    )
+    return masked_by_hand(X.masked_fill(seen == 0, -1e9), valid_lens)
+
+
 def step_in_order(x, hidden_state, last_context, attend, rnn):
     context, weights = attend(hidden_state[-1].unsqueeze(1))
     _, hidden_state = rnn(torch.cat((context, x), dim=-1), hidden_state)
@@ -242,6 +254,7 @@ RIGHT = {  # exercise: answers
         lambda lens, K: torch.arange(K) < lens[:, None],
         lambda lens, K: torch.arange(K).expand(len(lens), K) < lens.reshape(-1, 1),
     ],
+    "causal_weights": [causal_by_lengths, causal_by_masks],
     "attend_then_update": [step_in_order],
     "bottom_query": [
         lambda h: h[0].unsqueeze(1),
