@@ -1,4 +1,4 @@
-"""How far back the gradient of a target word's logit reaches, before and after training.
+"""How far back a target word's gradient reaches, before training and after it.
 
 Fixed context and attention, one-way encoders of equal size. Sentences of one length, so
 that positions can be compared and nothing is padding. Notebook 04 reads what is stored.
