@@ -239,6 +239,31 @@ annotations = Exercise(
             lambda x, f, b: torch.flip(x),
             lambda x, f, b: x.flip(),
         ],
+        "the two halves are returned apart. Each annotation joins them, side by "
+        "side.": [_halves],
+        "torch.cat takes one tuple or list of tensors, not several tensors.": [
+            lambda x, f, b: torch.cat(*_halves(x, f, b), dim=-1),
+            lambda x, f, b: torch.cat(*_halves(x, f, b)),
+        ],
+        "the second GRU reads the first one's states. It reads the words, too.": [
+            lambda x, f, b: _joined(f(x)[0].flip(1), f, b),
+            lambda x, f, b: torch.cat((f(x)[0], b(f(x)[0].flip(1))[0].flip(1)), -1),
+            lambda x, f, b: torch.cat((f(x)[0], b(f(x)[0])[0]), -1),
+        ],
+        "time and batch were exchanged. These GRUs have batch_first=True: they "
+        "read (B, "
+        "S, E) as it is.": [
+            lambda x, f, b: _joined(x.transpose(0, 1), f, b, turn=0, back=0).transpose(
+                0, 1
+            ),
+            lambda x, f, b: _joined(x.transpose(0, 1), f, b).transpose(0, 1),
+            lambda x, f, b: _joined(x.transpose(0, 1), f, b, turn=0, back=0),
+        ],
+        "each word is read alone: no state is carried from one word to the next.": [
+            lambda x, f, b: torch.cat(
+                [_joined(word, f, b) for word in x.split(1, dim=1)], dim=1
+            )
+        ],
         "these are the first GRU's states alone.": [lambda x, f, b: f(x)[0]],
         "these are the second GRU's states alone.": [
             lambda x, f, b: b(x.flip(1))[0].flip(1)
@@ -295,6 +320,7 @@ init_state = Exercise(
         "for each source position.": [
             lambda o, h, n, p, b: (o, p(h), b(h), n),
             lambda o, h, n, p, b: (o, p(h[-1]), b(h), n),
+            lambda o, h, n, p, b: (o, p(h).transpose(0, 1), b(h), n),
         ],
         "the first hidden_state didn't pass the bridge: it has the encoder's size.": [
             lambda o, h, n, p, b: (o, p(o), h, n)
@@ -305,22 +331,28 @@ init_state = Exercise(
             lambda o, h, n, p, b: (o, p(o), b(h[-1:]), n),
             lambda o, h, n, p, b: (o, p(o), h[-1], n),
             lambda o, h, n, p, b: (o, p(o), b(h[-1]).unsqueeze(1), n),
+            lambda o, h, n, p, b: (o, p(o), b(h[-1:]).expand(len(h), -1, -1), n),
+            lambda o, h, n, p, b: (o, p(o), b(h[0]), n),
         ],
         "the outputs are projected, too. As values they stay as they are: the context "
         "is a sum of annotations.": [lambda o, h, n, p, b: (p(o), p(o), b(h), n)],
         "the outputs passed the bridge. The bridge is for the last states.": [
             lambda o, h, n, p, b: (o, p(o), b(o), n),
+            lambda o, h, n, p, b: (o, p(o), b(o.mean(1)), n),
             lambda o, h, n, p, b: (b(o), p(o), b(h), n),
         ],
         "the bridge was given the outputs at the last position. For shorter sentences "
         "that is padding; the last states come from the encoder.": [
             lambda o, h, n, p, b: (o, p(o), b(o[:, -1]), n),
             lambda o, h, n, p, b: (o, p(o), b(o[:, -1]).unsqueeze(0), n),
+            lambda o, h, n, p, b: (o, p(o), b(o[:, -1:]), n),
         ],
         "these are d2l's three fields. Here the projected keys are carried as well, in "
         "second place.": [
             lambda o, h, n, p, b: (o, b(h), n),
             lambda o, h, n, p, b: (o, h, n),
+            lambda o, h, n, p, b: (o.permute(1, 0, 2), b(h), n),
+            lambda o, h, n, p, b: (o.permute(1, 0, 2), h, n),
         ],
         "the fields stand in another order: outputs, projected keys, hidden state, "
         "lengths.": [
@@ -329,12 +361,17 @@ init_state = Exercise(
             lambda o, h, n, p, b: (p(o), o, b(h), n),
             lambda o, h, n, p, b: (o, p(o), n, b(h)),
             lambda o, h, n, p, b: (b(h), o, p(o), n),
+            lambda o, h, n, p, b: (n, o, p(o), b(h)),
+            lambda o, h, n, p, b: (p(o), b(h), o, n),
         ],
         "the outputs are carried twice, and the projected keys not at all.": [
             lambda o, h, n, p, b: (o, p(o), o, n)
         ],
         "the outputs themselves aren't carried. The context will be their weighted "
         "sum.": [lambda o, h, n, p, b: (p(o), b(h), n)],
+        "everything is handed on as it came: neither function was called.": [
+            lambda o, h, n, p, b: (o, o, h, n),
+        ],
         "the lengths aren't carried. Without them attention looks at padding.": [
             lambda o, h, n, p, b: (o, p(o), b(h)),
             lambda o, h, n, p, b: (o, p(o), b(h), None),
@@ -356,8 +393,9 @@ init_state = Exercise(
             lambda o, h, n, p, b: (o, p(o), b(h).transpose(0, 1), n),
             lambda o, h, n, p, b: (o, p(o), b(h.transpose(0, 1)), n),
         ],
-        "keys and first state are detached or copied from one another: each comes from "
-        "its own map.": [lambda o, h, n, p, b: (o, b(o), p(h), n)],
+        "the two functions are exchanged: project_keys belongs to the outputs, "
+        "bridge to "
+        "the last states.": [lambda o, h, n, p, b: (o, b(o), p(h), n)],
     },
 )
 
@@ -407,6 +445,20 @@ def _step_with_whole_answer(x, state, attention, rnn, dense):
     answer = _asked(state, attention)
     output, new = rnn(torch.cat((answer, x), dim=-1), state[2])
     return dense(output), answer, new
+
+
+def _exchanged_answer(x, state, attention, rnn, dense):
+    weights, context = _asked(state, attention)
+    output, new = rnn(torch.cat((context, x), dim=-1), state[2])
+    return dense(output), weights, new
+
+
+def _with_weights(x, state, attention, rnn, dense, normalise):
+    """Weights made of the scores by another way."""
+    values, keys, hidden, _ = state
+    weights = normalise(attention.score(hidden[-1].unsqueeze(1), keys))
+    output, new = rnn(torch.cat((weights @ values, x), dim=-1), hidden)
+    return dense(output), weights, new
 
 
 def _step_without_time(x, state, attention, rnn, dense):
@@ -504,6 +556,17 @@ decoder_step = Exercise(
         "sentences apart. Two results, context and weights, come from attend.": [
             _step_by_call
         ],
+        "attend returns the context first, then the weights. Here they are "
+        "exchanged.": [_exchanged_answer],
+        "the query is projected twice: attend applies W_q itself.": [
+            lambda x, s, a, *m: _stepped(
+                x, s, a, *m, query=a.W_q(s[2][-1].unsqueeze(1))
+            )
+        ],
+        "the weights sum to 1 over the queries, and there is one: all of them are 1. "
+        "Softmax goes over the source positions.": [
+            lambda *a: _with_weights(*a, lambda scores: scores.softmax(1))
+        ],
         "attend gives two results, the context and the weights. Only the context is "
         "joined with the word.": [_step_with_whole_answer],
         "word and context are joined in the wrong order: the context comes first. The "
@@ -517,6 +580,16 @@ decoder_step = Exercise(
             lambda *a: _stepped(*a, join=lambda c, x: torch.stack((c, x))),
             lambda *a: _stepped(*a, join=lambda c, x: torch.stack((c, x), dim=-1)),
         ],
+        "context and word don't have the same number of axes. Both are (B, 1, "
+        "...) as they "
+        "come.": [
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c[:, 0], x), dim=-1)),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x[:, 0]), dim=-1)),
+        ],
+        "torch.cat takes one tuple or list of tensors, not several tensors.": [
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat(c, x)),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat(c, x, dim=-1)),
+        ],
         "context and word are added. They are joined: each keeps its own numbers.": [
             lambda *a: _stepped(*a, join=lambda c, x: c + x)
         ],
@@ -527,11 +600,16 @@ decoder_step = Exercise(
                 s,
                 *m,
                 join=lambda c, _: torch.cat((c, s[2][-1].unsqueeze(1)), dim=-1),
-            )
+            ),
+            lambda x, s, *m: _stepped(
+                x,
+                s,
+                *m,
+                join=lambda c, x: torch.cat((c, x, s[2][-1].unsqueeze(1)), dim=-1),
+            ),
         ],
-        "the GRU reads the word alone: the context is computed, and never used.": [
-            lambda *a: _stepped(*a, join=lambda c, x: x)
-        ],
+        "the GRU reads the word alone. It needs the context beside it, so attend "
+        "first.": [lambda *a: _stepped(*a, join=lambda c, x: x)],
         "the GRU reads the context alone: the word is never used.": [
             lambda *a: _stepped(*a, join=lambda c, x: c)
         ],
@@ -585,6 +663,27 @@ decoder_step = Exercise(
             lambda x, s, a, rnn, dense: _stepped(
                 x, s, a, rnn, lambda o: dense(s[2][-1].unsqueeze(1))
             )
+        ],
+        "`dense` reads the GRU's output alone, s_i. The context has entered it "
+        "already.": [
+            lambda x, s, a, rnn, dense: dense(_asked(s, a)[0]),
+            lambda x, s, a, rnn, dense: dense(
+                torch.cat((_asked(s, a)[0], _stepped(x, s, a, rnn, lambda o: o)[0]), -1)
+            ),
+            lambda x, s, a, rnn, dense: dense(
+                torch.cat((_stepped(x, s, a, rnn, lambda o: o)[0], _asked(s, a)[0]), -1)
+            ),
+        ],
+        "this is the best word's id. Logits are asked for: a number for every word.": [
+            lambda x, s, a, rnn, dense: _stepped(
+                x, s, a, rnn, lambda o: dense(o).argmax(-1)
+            )
+        ],
+        "the third part is the top layer's new state alone. Each layer needs its "
+        "own at "
+        "the next step: (L, B, H).": [
+            lambda *a: (*_stepped(*a)[:2], _stepped(*a)[2][-1]),
+            lambda *a: (*_stepped(*a)[:2], _stepped(*a)[2][-1:]),
         ],
         "`dense` reads all layers. The output is the top layer's new state alone.": [
             lambda *arguments: (
@@ -730,6 +829,28 @@ lstm_rows = Exercise(
         "only h is returned as the state. An LSTM can't go on without its cell.": [
             lambda s, rows: (_chosen(s, rows)[0], _chosen(s, rows)[1][0])
         ],
+        "these are the first sentences of the batch. `rows` says which ones are asked "
+        "for.": [
+            lambda s, rows: _chosen(s, torch.arange(len(rows)) % s[0].shape[1]),
+            lambda s, rows: _chosen(s, slice(len(rows))),
+        ],
+        "`rows` was sorted, or made unique. Its order counts, and a sentence may be "
+        "chosen twice.": [
+            lambda s, rows: _chosen(s, rows.unique()),
+            lambda s, rows: _chosen(s, rows.sort().values),
+        ],
+        "h and c are joined to a query. The query is h alone: (N, 1, H).": [
+            lambda s, rows: (
+                torch.cat((s[0][-1, rows], s[1][-1, rows]), -1).unsqueeze(1),
+                _chosen(s, rows)[1],
+            )
+        ],
+        "the state was turned to batch first. It is (L, B, H) before and after.": [
+            lambda s, rows: (
+                _chosen(s, rows)[0],
+                tuple(part.transpose(0, 1)[rows] for part in s),
+            ),
+        ],
         "h and c are stacked into one tensor. nn.LSTM wants a pair of tensors.": [
             lambda s, rows: (_chosen(s, rows)[0], torch.stack(s)[:, :, rows]),
         ],
@@ -815,10 +936,20 @@ from_d2l = Exercise(
             lambda o, w: (o.transpose(1, 2), _ours(o, w)[1]),
             lambda o, w: (o.permute(1, 2, 0), _ours(o, w)[1]),
             lambda o, w: (o.permute(2, 1, 0), _ours(o, w)[1]),
+            lambda o, w: (o.permute(2, 0, 1), _ours(o, w)[1]),
         ],
         "the last two axes of the weights are exchanged. A row belongs to a step, a "
         "column to a source position: (B, T, S).": [
             lambda o, w: (_ours(o, w)[0], _ours(o, w)[1].transpose(1, 2)),
+        ],
+        "these are weights already. Another softmax makes them nearly level.": [
+            lambda o, w: (_ours(o, w)[0], _ours(o, w)[1].softmax(-1)),
+        ],
+        "the steps are added up, or their mean is taken. Each step keeps its own "
+        "row.": [
+            lambda o, w: (_ours(o, w)[0], sum(w)),
+            lambda o, w: (_ours(o, w)[0], sum(w) / len(w)),
+            lambda o, w: (_ours(o, w)[0], torch.stack(w).mean(0)),
         ],
         "these are one step's weights alone. The list holds T of them.": [
             lambda o, w: (_ours(o, w)[0], w[0]),
@@ -826,6 +957,7 @@ from_d2l = Exercise(
         ],
         "the weights are still a list of steps. torch.cat joins a list of tensors.": [
             lambda o, w: (_ours(o, w)[0], w),
+            lambda o, w: (_ours(o, w)[0], [step.squeeze(1) for step in w]),
             lambda o, w: (o, w),
         ],
         "the weights are a list: it has no axes to exchange. torch.cat or torch.stack "
