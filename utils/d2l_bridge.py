@@ -66,56 +66,45 @@ def reference_encoder(encoder):
 
 
 def reference_decoder(decoder):
-    """A decoder of d2l's parts in the book's order, with a copy of the weights.
-
-    Release 0.17.0 has `AdditiveAttention`, `AttentionDecoder` and the way a state is
-    handed on; the attention decoder itself stands only in the book's chapter.
-    """
+    """A `D2LAttentionDecoder` with a copy of this course's weights."""
     if not decoder.bridge.same:
         raise ValueError(
             "d2l's decoder needs an encoder of its own size: num_hiddens == enc_hiddens"
         )
-    reference = _decoder_class()(decoder)
+    rnn = decoder.rnn
+    reference = D2LAttentionDecoder(
+        *decoder.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout
+    )
+    reference.attention = reference_attention(decoder.attention)  # its own dropout
+    reference.load_state_dict(decoder.state_dict())
     return reference.train(decoder.training)
 
 
-@functools.cache
-def _decoder_class():
-    d2l = load_d2l()
+class D2LAttentionDecoder(nn.Module):
+    """d2l's attention layer in the loop that the book's chapter builds around it.
 
-    class ReferenceDecoder(d2l.AttentionDecoder):
-        def __init__(self, ours):
-            super().__init__()
-            rnn = ours.rnn
-            self.embedding = nn.Embedding.from_pretrained(
-                ours.embedding.weight.detach().clone(), freeze=False
-            )
-            self.attention = reference_attention(ours.attention)
-            self.rnn = nn.GRU(
-                rnn.input_size, rnn.hidden_size, rnn.num_layers, dropout=rnn.dropout
-            )
-            self.rnn.load_state_dict(rnn.state_dict())
-            self.dense = nn.Linear(rnn.hidden_size, ours.dense.out_features)
-            self.dense.load_state_dict(ours.dense.state_dict())
-            self._weights = []
+    Release 0.17.0 holds the layer; the attention decoder stands only in the book.
+    """
 
-        def init_state(self, enc_outputs, enc_valid_lens, *args):
-            states, last = enc_outputs  # (S, B, H), (L, B, H)
-            return states.transpose(0, 1), last, enc_valid_lens
+    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers=1, dropout=0.0):
+        super().__init__()
+        H, d2l = num_hiddens, load_d2l()
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.attention = d2l.AdditiveAttention(H, H, H, dropout)
+        self.rnn = nn.GRU(embed_size + H, H, num_layers, dropout=dropout)  # time first
+        self.dense = nn.Linear(H, vocab_size)
 
-        def forward(self, X, state):
-            states, hidden, lens = state
-            steps, self._weights = [], []
-            for word in self.embedding(X.T):  # (B, E), one step each
-                context = self.attention(hidden[-1][:, None], states, states, lens)
-                self._weights.append(self.attention.attention_weights)
-                both = torch.cat([context[:, 0], word], dim=1)
-                step, hidden = self.rnn(both[None], hidden)
-                steps.append(step[0])
-            return self.dense(torch.stack(steps, dim=1)), [states, hidden, lens]
+    def init_state(self, enc_outputs, enc_valid_lens):
+        states, last = enc_outputs  # (S, B, H), (L, B, H)
+        return states.permute(1, 0, 2), last, enc_valid_lens  # (B, S, H): batch first
 
-        @property
-        def attention_weights(self):
-            return self._weights
-
-    return ReferenceDecoder
+    def forward(self, X, state):
+        states, hidden, lens = state
+        steps, self.attention_weights = [], []
+        for word in self.embedding(X.T):  # (B, E), one step each
+            context = self.attention(hidden[-1][:, None], states, states, lens)
+            self.attention_weights.append(self.attention.attention_weights)
+            both = torch.cat([context[:, 0], word], dim=1)
+            step, hidden = self.rnn(both[None], hidden)
+            steps.append(step[0])
+        return self.dense(torch.stack(steps, dim=1)), [states, hidden, lens]

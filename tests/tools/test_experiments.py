@@ -19,6 +19,7 @@ from tools.experiments import (
     rnnsearch,
     runs,
     score_speed,
+    shortcut,
     tasks,
     transformer,
 )
@@ -255,6 +256,46 @@ def test_what_hurts_most_is_compared_with_gold_and_by_rank():
     rows = torch.tensor([[1.0, 2.0, 9.0], [9.0, 2.0, 1.0], [2.0, 1.0, 9.0]])
     same = choices.rank_correlation(rows[:1].expand(3, -1), rows)
     assert same.tolist() == [1.0, -1.0, 0.5]
+
+
+@pytest.mark.parametrize("kind", ["fixed", "attention"])
+def test_a_gradient_is_what_autograd_gives_for_the_sentence_alone(kind):
+    corpus, vocabs = runs.village("en-fr")
+    pairs = [pair for pair in corpus["test"] if len(pair.source) == 6][:3]
+    sizes = {"embed_size": 8, "num_hiddens": 16}
+    model = runs.build(kind, vocabs, 0, sizes).eval()
+    found = shortcut.gradients(model, pairs, vocabs)
+    assert found.shape[::2] == (3, 7)
+    pair = pairs[1]
+    batch = Batch.from_pairs([pair], *vocabs)
+    table, i = model.encoder.embedding, len(pair.target) - 2  # the last word
+    table.weight.data = table.weight[batch.source[0]].data  # a row for each position
+    places = torch.arange(7).unsqueeze(0)
+    logits, _ = model(places, batch.target_in, batch.source_lens)
+    logits[0, i, batch.target_out[0, i]].backward()
+    torch.testing.assert_close(table.weight.grad.norm(dim=-1), found[1, i])
+    row = shortcut.summary(found[1:2], [pair])
+    assert row["last_word"] == [float(f"{x:.4g}") for x in found[1, i].tolist()]
+
+
+def test_linked_words_are_told_from_the_others():
+    pair = Pair(("a", "b"), ("u", "v", "."), frozenset({(0, 0), (1, 1), (0, 1)}))
+    sizes = torch.arange(12.0).view(1, 4, 3)  # a row for each target word and <eos>
+    found = shortcut.summary(sizes, [pair])
+    assert found["last_word"] == [3.0, 4.0, 5.0]
+    assert found["every_word"] == [4.5, 5.5, 6.5]
+    assert found["linked"] == (0 + (3 + 4) / 2) / 2
+    assert found["not_linked"] == ((1 + 2) / 2 + 5) / 2
+
+
+def test_the_stored_gradients_say_what_notebook_04_says():
+    for entry in stored("shortcut")["runs"]:
+        untrained, trained = entry["untrained"], entry["trained"]
+        assert entry["sentences"] == 35 and len(trained["last_word"]) == 26
+        if entry["run"]["kind"] == "fixed":
+            assert untrained["last_word"][0] * 1e4 < trained["last_word"][0]
+        else:
+            assert trained["linked"] > 2.5 * trained["not_linked"]
 
 
 def test_a_model_without_attention_is_asked_by_erasing_alone():

@@ -7,6 +7,7 @@ import torch
 
 from utils.attention import AdditiveAttention, masked_softmax
 from utils.d2l_bridge import (
+    D2LAttentionDecoder,
     load_d2l,
     reference_attention,
     reference_decoder,
@@ -98,6 +99,24 @@ def test_attention_decoder(layers, seed):
         atol=1e-5,
         rtol=1e-4,
     )
+
+
+def test_weights_go_over_unchanged_both_ways():
+    """The names in the state dict are the same; no copy is made by hand."""
+    sizes = 20, 8, 16, 2
+    theirs, ours = D2LAttentionDecoder(*sizes), Seq2SeqAttentionDecoder(*sizes)
+    assert set(theirs.state_dict()) == set(ours.state_dict())
+    ours.load_state_dict(theirs.state_dict())
+    states, hidden = torch.randn(3, 6, 16), torch.randn(2, 3, 16)
+    X, lens = torch.randint(0, 20, (3, 5)), torch.tensor([6, 1, 4])
+    first, our_state = ours(X, ours.init_state((states, hidden), lens))
+    second, their_state = theirs(
+        X, theirs.init_state((states.permute(1, 0, 2), hidden), lens)
+    )
+    torch.testing.assert_close(first, second, **CLOSE)
+    assert our_state[1] is our_state.projected_keys  # at the hidden state's old place
+    torch.testing.assert_close(our_state.hidden_state, their_state[1], **CLOSE)
+    theirs.load_state_dict(Seq2SeqAttentionDecoder(*sizes).state_dict())
 
 
 def test_whole_model_on_sentences_of_one_length():

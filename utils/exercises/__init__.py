@@ -26,7 +26,15 @@ function of the course: that one is `utils.attention.masked_softmax`.
 
 from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
 from utils.exercises.bottleneck import last_states, shift
-from utils.exercises.decoder import all_weights, attend_then_update, bottom_query
+from utils.exercises.decoder import (
+    all_weights,
+    annotations,
+    attend_then_update,
+    decoder_step,
+    from_d2l,
+    init_state,
+    lstm_rows,
+)
 from utils.exercises.design_choices import concat_attention, scaled_dot
 from utils.exercises.heatmaps import aer, links
 from utils.exercises.long_sentences import near, push
@@ -47,23 +55,27 @@ __all__ = [
     "additive_scores",
     "aer",
     "all_weights",
+    "annotations",
     "attend_then_update",
     "attention_weights",
     "best_cut",
     "best_hypothesis",
-    "bottom_query",
     "causal_attention",
     "causal_weights",
     "clip",
     "concat_attention",
     "context",
+    "decoder_step",
     "epoch_loss",
     "first_state",
     "forward_moves",
+    "from_d2l",
+    "init_state",
     "joined_scores",
     "last_states",
     "length_mask",
     "links",
+    "lstm_rows",
     "masked_softmax",
     "mean_loss",
     "mean_over_words",

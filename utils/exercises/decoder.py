@@ -116,45 +116,858 @@ attend_then_update = Exercise(
 )
 
 
-def bottom_query_by_loops(hidden_state):
-    """hidden_state (L, B, H) -> the query (B, 1, H) from the bottom layer."""
-    rows = [[state.tolist()] for state in hidden_state[0]]
-    return torch.tensor(rows) + 0 * hidden_state[0].unsqueeze(1)
+def annotations_by_loops(x, forwards, backwards):
+    """x (B, S, E), two GRUs -> annotations (B, S, 2H): [forwards; backwards]."""
+    rows = []
+    for sentence in x:
+        halves = []
+        for rnn, order in ((forwards, 1), (backwards, -1)):
+            hidden, states = None, []
+            for word in list(sentence)[::order]:
+                _, hidden = rnn(word.view(1, 1, -1), hidden)
+                states.append(hidden[-1, 0])
+            halves.append(torch.stack(states[::order]))
+        rows.append(torch.cat(halves, dim=-1))
+    return torch.stack(rows)
 
 
-SHAPES = [(2, 3, 4), (2, 3, 4), (3, 2, 5), (1, 4, 2), (3, 3, 3)]
+def _halves(x, forwards, backwards, turn=1, back=1):
+    """Both GRUs' outputs; the axes along which input and output are turned round."""
+    turned = x if turn is None else x.flip(turn)
+    second = backwards(turned)[0]
+    return forwards(x)[0], second if back is None else second.flip(back)
 
-bottom_query = Exercise(
-    "bottom_query",
-    bottom_query_by_loops,
-    cases=[draw(n, shape) for n, shape in enumerate(SHAPES)],
+
+def _joined(x, f, b, dim=-1, **axes):
+    return torch.cat(_halves(x, f, b, **axes), dim=dim)
+
+
+annotations = Exercise(
+    "annotations",
+    annotations_by_loops,
+    cases=[
+        (
+            draw(n, (B, S, E))[0],
+            seeded(n, nn.GRU, E, H, batch_first=True),
+            seeded(n + 10, nn.GRU, E, H, batch_first=True),
+        )
+        for n, (B, S, E, H) in enumerate(
+            [(2, 4, 3, 5), (2, 4, 3, 5), (3, 5, 4, 2), (1, 6, 2, 3), (4, 4, 4, 4)]
+        )
+    ],
     mistakes={
-        "this is the top layer. Layers are counted from the bottom, beginning at 0.": [
-            lambda hidden_state: hidden_state[-1].unsqueeze(1)
+        "the second GRU reads from left to right, too. Which axis of (B, S, E) is "
+        "time?": [
+            lambda x, f, b: _joined(x, f, b, turn=None, back=None),
+            lambda x, f, b: _joined(x, f, b, turn=0, back=0),
+            lambda x, f, b: torch.cat((f(x)[0], f(x)[0]), dim=-1),
         ],
-        "this is the second layer. Counting begins at 0.": [
-            lambda hidden_state: hidden_state[1].unsqueeze(1)
+        "the second GRU's states are still in the order in which it read: the "
+        "last word "
+        "first. h_j needs both states of word j.": [
+            lambda x, f, b: _joined(x, f, b, back=None)
         ],
-        "the axis of queries is missing: (B, 1, H), one query a sentence.": [
-            lambda hidden_state: hidden_state[0]
+        "the second GRU reads from left to right, and then its states are turned "
+        "round. "
+        "What does it have to read in the other order?": [
+            lambda x, f, b: _joined(x, f, b, turn=None)
         ],
-        "the axis of length 1 is in front. It counts queries: (B, 1, H).": [
-            lambda hidden_state: hidden_state[0].unsqueeze(0),
-            lambda hidden_state: hidden_state[:1],
+        "all states are turned round at the end. Those of the first GRU stand in the "
+        "words' order already.": [
+            lambda x, f, b: _joined(x, f, b, back=None).flip(1),
+            lambda x, f, b: _joined(x, f, b).flip(1),
         ],
-        "this takes the first sentence of every layer. Axis 0 of a hidden state is the "
-        "layer, even with batch_first.": [
-            lambda hidden_state: hidden_state[:, 0].unsqueeze(1),
-            lambda hidden_state: hidden_state[:, :1],
+        "the numbers inside a vector are turned round, not the words. Which axis of "
+        "(B, S, E) is time?": [
+            lambda x, f, b: _joined(x, f, b, turn=2, back=2),
+            lambda x, f, b: _joined(x, f, b, turn=2, back=1),
+            lambda x, f, b: _joined(x, f, b, turn=1, back=2),
+            lambda x, f, b: _joined(x, f, b, turn=2, back=None),
         ],
-        "this is the mean of all layers.": [
-            lambda hidden_state: hidden_state.mean(0).unsqueeze(1)
+        "the sentences of the batch are turned round, not the words. Which axis of "
+        "(B, S, E) is time?": [
+            lambda x, f, b: _joined(x, f, b, turn=0, back=None),
+            lambda x, f, b: _joined(x, f, b, turn=0, back=1),
+            lambda x, f, b: _joined(x, f, b, turn=1, back=0),
+            lambda x, f, b: _joined(x, f, b, turn=(0, 1), back=1),
         ],
-        "this is the sum of all layers.": [
-            lambda hidden_state: hidden_state.sum(0).unsqueeze(1)
+        "the halves stand in the wrong order: [forwards; backwards] is asked for.": [
+            lambda x, f, b: torch.cat(_halves(x, f, b)[::-1], dim=-1),
+            lambda x, f, b: torch.cat(_halves(x, f, b, back=None)[::-1], dim=-1),
         ],
-        "all layers are returned, as if each were a query.": [
-            lambda hidden_state: hidden_state.transpose(0, 1)
+        "the two GRUs are exchanged: `backwards` has to read from right to left.": [
+            lambda x, f, b: _joined(x, b, f),
+        ],
+        "one GRU reads in both directions. The second direction has weights of its "
+        "own.": [lambda x, f, b: _joined(x, f, f), lambda x, f, b: _joined(x, b, b)],
+        "the halves stand one after the other along another axis. Side by side means "
+        "along the last one: (B, S, 2H).": [
+            lambda x, f, b: _joined(x, f, b, dim=1),
+            lambda x, f, b: _joined(x, f, b, dim=0),
+            lambda x, f, b: torch.stack(_halves(x, f, b)),
+            lambda x, f, b: torch.stack(_halves(x, f, b), dim=1),
+            lambda x, f, b: torch.stack(_halves(x, f, b), dim=2),
+            lambda x, f, b: torch.stack(_halves(x, f, b), dim=-1),
+        ],
+        "the halves are added, or their mean is taken. An annotation keeps both, side "
+        "by side: 2H wide.": [
+            lambda x, f, b: sum(_halves(x, f, b)),
+            lambda x, f, b: sum(_halves(x, f, b)) / 2,
+        ],
+        "these are the last states alone. nn.GRU returns two things, and the first has "
+        "a state for every word.": [
+            lambda x, f, b: torch.cat((f(x)[1], b(x.flip(1))[1]), dim=-1),
+            lambda x, f, b: torch.cat((f(x)[1][-1], b(x.flip(1))[1][-1]), dim=-1),
+            lambda x, f, b: torch.cat((f(x)[1], b(x.flip(1))[1].flip(1)), dim=-1),
+            lambda x, f, b: torch.cat((f(x)[1], b(x.flip(1))[1]), dim=-1).transpose(
+                0, 1
+            ),
+        ],
+        "nn.GRU returns two things, its outputs and its last state. The outputs alone "
+        "are needed here.": [
+            lambda x, f, b: torch.cat((f(x), b(x.flip(1))[0].flip(1)), dim=-1),
+            lambda x, f, b: torch.cat((f(x), b(x.flip(1))), dim=-1),
+            lambda x, f, b: f(x) + b(x.flip(1)),
+            lambda x, f, b: b(x.flip(1)).flip(1),
+            lambda x, f, b: torch.flip(b(x.flip(1)), [1]),
+            lambda x, f, b: b(x.flip(1))[:, 0],
+        ],
+        "a tensor can't be sliced with a step below 0, as a list can: "
+        "x.flip(...) turns "
+        "it round along an axis.": [lambda x, f, b: x[:, ::-1]],
+        "torch.flip has to be told along which axis it turns.": [
+            lambda x, f, b: torch.flip(x),
+            lambda x, f, b: x.flip(),
+        ],
+        "the two halves are returned apart. Each annotation joins them, side by "
+        "side.": [_halves],
+        "torch.cat takes one tuple or list of tensors, not several tensors.": [
+            lambda x, f, b: torch.cat(*_halves(x, f, b), dim=-1),
+            lambda x, f, b: torch.cat(*_halves(x, f, b)),
+        ],
+        "the second GRU reads the first one's states. It reads the words, too.": [
+            lambda x, f, b: _joined(f(x)[0].flip(1), f, b),
+            lambda x, f, b: torch.cat((f(x)[0], b(f(x)[0].flip(1))[0].flip(1)), -1),
+            lambda x, f, b: torch.cat((f(x)[0], b(f(x)[0])[0]), -1),
+        ],
+        "time and batch were exchanged. These GRUs have batch_first=True: they "
+        "read (B, "
+        "S, E) as it is.": [
+            lambda x, f, b: _joined(x.transpose(0, 1), f, b, turn=0, back=0).transpose(
+                0, 1
+            ),
+            lambda x, f, b: _joined(x.transpose(0, 1), f, b).transpose(0, 1),
+            lambda x, f, b: _joined(x.transpose(0, 1), f, b, turn=0, back=0),
+        ],
+        "each word is read alone: no state is carried from one word to the next.": [
+            lambda x, f, b: torch.cat(
+                [_joined(word, f, b) for word in x.split(1, dim=1)], dim=1
+            )
+        ],
+        "these are the first GRU's states alone.": [lambda x, f, b: f(x)[0]],
+        "these are the second GRU's states alone.": [
+            lambda x, f, b: b(x.flip(1))[0].flip(1)
+        ],
+    },
+)
+
+
+def init_state_by_loops(enc_outputs, enc_hidden, valid_lens, project_keys, bridge):
+    """enc_outputs (B, S, D), enc_hidden (L, B, D), lengths (B,), two maps ->
+    enc_outputs, projected_keys (B, S, H), hidden_state (L, B, H), valid_lens.
+    """
+    keys = [
+        torch.stack([project_keys(state) for state in states]) for states in enc_outputs
+    ]
+    first = [torch.stack([bridge(row) for row in layer]) for layer in enc_hidden]
+    return enc_outputs, torch.stack(keys), torch.stack(first), valid_lens
+
+
+def _kept(o, h, n, project, bridge):
+    return o, project(o), bridge(h), n
+
+
+class _Tanh(nn.Linear):
+    """A bridge: tanh of a linear map."""
+
+    def forward(self, x):
+        return super().forward(x).tanh()
+
+
+init_state = Exercise(
+    "init_state",
+    init_state_by_loops,
+    cases=[
+        (
+            *draw(n, (B, S, D), (L, B, D)),
+            torch.tensor(lens),
+            seeded(n, nn.Linear, D, A, bias=False),
+            seeded(n, _Tanh, D, H),
+        )
+        for n, (B, S, D, L, A, H, lens) in enumerate(
+            [
+                (2, 4, 5, 3, 6, 7, [4, 3]),
+                (2, 4, 5, 3, 6, 7, [1, 4]),
+                (3, 5, 4, 2, 3, 6, [5, 2, 4]),
+                (3, 3, 3, 3, 3, 3, [3, 1, 2]),
+            ]
+        )
+    ],
+    mistakes={
+        "the keys aren't projected: project_keys has to be called here, once, and not "
+        "at every step.": [lambda o, h, n, p, b: (o, o, b(h), n)],
+        "the last state is projected as if it were the keys. Keys are the outputs, one "
+        "for each source position.": [
+            lambda o, h, n, p, b: (o, p(h), b(h), n),
+            lambda o, h, n, p, b: (o, p(h[-1]), b(h), n),
+            lambda o, h, n, p, b: (o, p(h).transpose(0, 1), b(h), n),
+        ],
+        "the first hidden_state didn't pass the bridge: it has the encoder's size.": [
+            lambda o, h, n, p, b: (o, p(o), h, n)
+        ],
+        "only the top layer is handed on. The decoder has as many layers, and each "
+        "needs a first state: (L, B, H).": [
+            lambda o, h, n, p, b: (o, p(o), b(h[-1]), n),
+            lambda o, h, n, p, b: (o, p(o), b(h[-1:]), n),
+            lambda o, h, n, p, b: (o, p(o), h[-1], n),
+            lambda o, h, n, p, b: (o, p(o), b(h[-1]).unsqueeze(1), n),
+            lambda o, h, n, p, b: (o, p(o), b(h[-1:]).expand(len(h), -1, -1), n),
+            lambda o, h, n, p, b: (o, p(o), b(h[0]), n),
+        ],
+        "the outputs are projected, too. As values they stay as they are: the context "
+        "is a sum of annotations.": [lambda o, h, n, p, b: (p(o), p(o), b(h), n)],
+        "the outputs passed the bridge. The bridge is for the last states.": [
+            lambda o, h, n, p, b: (o, p(o), b(o), n),
+            lambda o, h, n, p, b: (o, p(o), b(o.mean(1)), n),
+            lambda o, h, n, p, b: (b(o), p(o), b(h), n),
+        ],
+        "the bridge was given the outputs at the last position. For shorter sentences "
+        "that is padding; the last states come from the encoder.": [
+            lambda o, h, n, p, b: (o, p(o), b(o[:, -1]), n),
+            lambda o, h, n, p, b: (o, p(o), b(o[:, -1]).unsqueeze(0), n),
+            lambda o, h, n, p, b: (o, p(o), b(o[:, -1:]), n),
+        ],
+        "these are d2l's three fields. Here the projected keys are carried as well, in "
+        "second place.": [
+            lambda o, h, n, p, b: (o, b(h), n),
+            lambda o, h, n, p, b: (o, h, n),
+            lambda o, h, n, p, b: (o.permute(1, 0, 2), b(h), n),
+            lambda o, h, n, p, b: (o.permute(1, 0, 2), h, n),
+        ],
+        "the fields stand in another order: outputs, projected keys, hidden state, "
+        "lengths.": [
+            lambda o, h, n, p, b: (o, b(h), p(o), n),
+            lambda o, h, n, p, b: (o, b(h), n, p(o)),
+            lambda o, h, n, p, b: (p(o), o, b(h), n),
+            lambda o, h, n, p, b: (o, p(o), n, b(h)),
+            lambda o, h, n, p, b: (b(h), o, p(o), n),
+            lambda o, h, n, p, b: (n, o, p(o), b(h)),
+            lambda o, h, n, p, b: (p(o), b(h), o, n),
+        ],
+        "the outputs are carried twice, and the projected keys not at all.": [
+            lambda o, h, n, p, b: (o, p(o), o, n)
+        ],
+        "the outputs themselves aren't carried. The context will be their weighted "
+        "sum.": [lambda o, h, n, p, b: (p(o), b(h), n)],
+        "everything is handed on as it came: neither function was called.": [
+            lambda o, h, n, p, b: (o, o, h, n),
+        ],
+        "the lengths aren't carried. Without them attention looks at padding.": [
+            lambda o, h, n, p, b: (o, p(o), b(h)),
+            lambda o, h, n, p, b: (o, p(o), b(h), None),
+        ],
+        "outputs or keys were permuted to time first. This course's encoder is batch "
+        "first already.": [
+            lambda o, h, n, p, b: (o.permute(1, 0, 2), p(o), b(h), n),
+            lambda o, h, n, p, b: (
+                o.permute(1, 0, 2),
+                p(o.permute(1, 0, 2)),
+                b(h),
+                n,
+            ),
+            lambda o, h, n, p, b: (o, p(o.permute(1, 0, 2)), b(h), n),
+            lambda o, h, n, p, b: (o, p(o).permute(1, 0, 2), b(h), n),
+        ],
+        "the hidden state was turned to batch first. nn.GRU wants (L, B, H), even with "
+        "batch_first=True.": [
+            lambda o, h, n, p, b: (o, p(o), b(h).transpose(0, 1), n),
+            lambda o, h, n, p, b: (o, p(o), b(h.transpose(0, 1)), n),
+        ],
+        "the two functions are exchanged: project_keys belongs to the outputs, "
+        "bridge to "
+        "the last states.": [lambda o, h, n, p, b: (o, b(o), p(h), n)],
+    },
+)
+
+
+def full_step_by_loops(x, state, attention, rnn, dense):
+    """x (B, 1, E), state (enc_outputs, projected_keys, hidden_state, valid_lens),
+    attention, rnn, dense -> logits (B, 1, V), weights (B, 1, S), new hidden_state.
+    """
+    values, keys, hidden_state, lens = state
+    W, v = attention.W_q.weight, attention.w_v.weight[0]
+    weights = torch.zeros(len(x), 1, keys.shape[1])
+    inputs = []
+    for b, n in enumerate(lens.tolist()):
+        scores = [v @ torch.tanh(W @ hidden_state[-1, b] + key) for key in keys[b, :n]]
+        weights[b, 0, :n] = torch.stack(scores).softmax(0)
+        context = sum(w * h for w, h in zip(weights[b, 0], values[b], strict=True))
+        inputs.append(torch.cat((context, x[b, 0])))
+    output, new = rnn(torch.stack(inputs).unsqueeze(1), hidden_state)
+    return dense(output), weights, new
+
+
+def _asked(state, attention, query=None, keys=None, values=None, masked=True):
+    """What attend gives to this query, or to s_{i-1}."""
+    query = state[2][-1].unsqueeze(1) if query is None else query
+    values = state[0] if values is None else values
+    lens = state[3] if masked else None
+    return attention.attend(query, state[1] if keys is None else keys, values, lens)
+
+
+def _stepped(x, state, attention, rnn, dense, join=None, **options):
+    """The right step, but for the options."""
+    context, weights = _asked(state, attention, **options)
+    inputs = join(context, x) if join else torch.cat((context, x), dim=-1)
+    output, new = rnn(inputs, state[2])
+    return dense(output), weights, new
+
+
+def _step_by_call(x, state, attention, rnn, dense, keys=0):
+    """`context, weights = attention(...)`, which gives the context alone."""
+    values, hidden = state[0], state[2]
+    context, weights = attention(hidden[-1].unsqueeze(1), state[keys], values, state[3])
+    output, new = rnn(torch.cat((context, x), dim=-1), hidden)
+    return dense(output), weights, new
+
+
+def _step_with_whole_answer(x, state, attention, rnn, dense):
+    answer = _asked(state, attention)
+    output, new = rnn(torch.cat((answer, x), dim=-1), state[2])
+    return dense(output), answer, new
+
+
+def _exchanged_answer(x, state, attention, rnn, dense):
+    weights, context = _asked(state, attention)
+    output, new = rnn(torch.cat((context, x), dim=-1), state[2])
+    return dense(output), weights, new
+
+
+def _with_weights(x, state, attention, rnn, dense, normalise):
+    """Weights made of the scores by another way."""
+    values, keys, hidden, _ = state
+    weights = normalise(attention.score(hidden[-1].unsqueeze(1), keys))
+    output, new = rnn(torch.cat((weights @ values, x), dim=-1), hidden)
+    return dense(output), weights, new
+
+
+def _step_without_time(x, state, attention, rnn, dense):
+    context, weights = _asked(state, attention)
+    output, new = rnn(torch.cat((context[:, 0], x[:, 0]), dim=-1), state[2])
+    return dense(output), weights, new
+
+
+def _asks_again(x, state, attention, rnn, dense):
+    logits, _, new = _stepped(x, state, attention, rnn, dense)
+    return logits, _asked(state, attention, new[-1].unsqueeze(1))[1], new
+
+
+def _word_first(x, state, attention, rnn, dense):
+    """Updates with the word and the encoder's last output, then attends."""
+    _, new = rnn(torch.cat((state[0][:, -1:], x), dim=-1), state[2])
+    context, weights = _asked(state, attention, new[-1].unsqueeze(1))
+    output, new = rnn(torch.cat((context, x), dim=-1), new)
+    return dense(output), weights, new
+
+
+def _gru_exchanged(x, state, attention, rnn, dense):
+    context, weights = _asked(state, attention)
+    new, output = rnn(torch.cat((context, x), dim=-1), state[2])
+    return dense(output), weights, new
+
+
+def _full_case(seed, B, L, E, H, D, S, A, V, lens):
+    attention = seeded(seed, AdditiveAttention, D, H, A)
+    x, hidden_state, values = draw(seed, (B, 1, E), (L, B, H), (B, S, D))
+    keys = attention.project_keys(values).detach()
+    rnn = seeded(seed, nn.GRU, D + E, H, L, batch_first=True)
+    dense = seeded(seed, nn.Linear, H, V)
+    state = values, keys, 2 * hidden_state, torch.tensor(lens)
+    return x, state, attention, rnn, dense
+
+
+decoder_step = Exercise(
+    "decoder_step",
+    full_step_by_loops,
+    cases=[
+        _full_case(0, 2, 3, 4, 5, 6, 7, 8, 9, [7, 3]),
+        _full_case(1, 2, 3, 4, 5, 6, 7, 8, 9, [2, 6]),
+        _full_case(2, 3, 2, 5, 4, 2, 6, 7, 8, [6, 1, 4]),
+        _full_case(3, 4, 2, 2, 6, 3, 5, 4, 7, [3, 5, 2, 1]),
+        _full_case(4, 3, 3, 3, 3, 3, 3, 3, 3, [3, 2, 1]),
+    ],
+    mistakes={
+        "the query has no axis that counts queries. attend takes (B, Q, H), and here "
+        "there is one query a sentence.": [
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1])
+        ],
+        "the axis of length 1 stands in front, where the sentences are counted. "
+        "A query "
+        "is (B, 1, H).": [
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1].unsqueeze(0)),
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1:]),
+        ],
+        "the axis of length 1 stands last. A query is (B, 1, H).": [
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1].unsqueeze(-1))
+        ],
+        "the bottom layer asks. The query is the top layer's state.": [
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][0].unsqueeze(1))
+        ],
+        "all layers ask. The query is the top layer's state alone.": [
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2]),
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2].transpose(0, 1)),
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2].mean(0).unsqueeze(1)),
+        ],
+        "this query is the last sentence's. Axis 0 of a hidden state is the layer, "
+        "even with batch_first.": [
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][:, -1].unsqueeze(1)),
+            lambda x, s, *m: _stepped(x, s, *m, query=s[2][:, -1:]),
+        ],
+        "the word asks. The query is the decoder's state s_{i-1}.": [
+            lambda x, s, *m: _stepped(x, s, *m, query=x)
+        ],
+        "padding gets weight: the lengths are not used.": [
+            lambda x, s, *m: _stepped(x, s, *m, masked=False)
+        ],
+        "attend wants keys that are projected already, and these are the outputs. With "
+        "equal sizes, nothing raises.": [
+            lambda x, s, *m: _stepped(x, s, *m, keys=s[0]),
+            lambda x, s, *m: _stepped(x, s, *m, keys=s[0], values=s[1]),
+        ],
+        "the context is a sum of projected keys. The values are the encoder's "
+        "outputs.": [lambda x, s, *m: _stepped(x, s, *m, values=s[1])],
+        "the keys are projected twice. They are projected already: attend takes "
+        "them so, "
+        "a call `attention(...)` would do it again.": [
+            lambda x, s, a, *m: _stepped(x, s, a, *m, keys=a.project_keys(s[1])),
+            lambda *arguments: _step_by_call(*arguments, keys=1),
+        ],
+        "a call `attention(...)` gives the context alone, and unpacking it takes its "
+        "sentences apart. Two results, context and weights, come from attend.": [
+            _step_by_call
+        ],
+        "attend returns the context first, then the weights. Here they are "
+        "exchanged.": [_exchanged_answer],
+        "the query is projected twice: attend applies W_q itself.": [
+            lambda x, s, a, *m: _stepped(
+                x, s, a, *m, query=a.W_q(s[2][-1].unsqueeze(1))
+            )
+        ],
+        "the weights sum to 1 over the queries, and there is one: all of them are 1. "
+        "Softmax goes over the source positions.": [
+            lambda *a: _with_weights(*a, lambda scores: scores.softmax(1))
+        ],
+        "attend gives two results, the context and the weights. Only the context is "
+        "joined with the word.": [_step_with_whole_answer],
+        "word and context are joined in the wrong order: the context comes first. The "
+        "sizes add up either way, so nothing raises.": [
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((x, c), dim=-1))
+        ],
+        "context and word are joined along another axis than the last. Side by side "
+        "they are (B, 1, D + E).": [
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x), dim=1)),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x))),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.stack((c, x))),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.stack((c, x), dim=-1)),
+        ],
+        "context and word don't have the same number of axes. Both are (B, 1, "
+        "...) as they "
+        "come.": [
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c[:, 0], x), dim=-1)),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x[:, 0]), dim=-1)),
+        ],
+        "torch.cat takes one tuple or list of tensors, not several tensors.": [
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat(c, x)),
+            lambda *a: _stepped(*a, join=lambda c, x: torch.cat(c, x, dim=-1)),
+        ],
+        "context and word are added. They are joined: each keeps its own numbers.": [
+            lambda *a: _stepped(*a, join=lambda c, x: c + x)
+        ],
+        "the context is joined with the state s_{i-1}. It is the word that the GRU "
+        "reads beside the context; it has the state anyway.": [
+            lambda x, s, *m: _stepped(
+                x,
+                s,
+                *m,
+                join=lambda c, _: torch.cat((c, s[2][-1].unsqueeze(1)), dim=-1),
+            ),
+            lambda x, s, *m: _stepped(
+                x,
+                s,
+                *m,
+                join=lambda c, x: torch.cat((c, x, s[2][-1].unsqueeze(1)), dim=-1),
+            ),
+        ],
+        "the GRU reads the word alone. It needs the context beside it, so attend "
+        "first.": [lambda *a: _stepped(*a, join=lambda c, x: x)],
+        "the GRU reads the context alone: the word is never used.": [
+            lambda *a: _stepped(*a, join=lambda c, x: c)
+        ],
+        "the GRU gets inputs without an axis for time. With batch_first it reads "
+        "(B, 1, "
+        "D + E): one step.": [_step_without_time],
+        "the GRU starts from zeros: it isn't given the state before.": [
+            lambda x, s, a, rnn, *m: _stepped(
+                x, s, a, lambda inputs, _: rnn(inputs), *m
+            )
+        ],
+        "the GRU gets the top layer's state alone. It wants those of all layers, "
+        "(L, B, "
+        "H).": [
+            lambda x, s, a, rnn, *m: _stepped(
+                x, s, a, lambda inputs, h: rnn(inputs, h[-1]), *m
+            ),
+            lambda x, s, a, rnn, *m: _stepped(
+                x, s, a, lambda inputs, h: rnn(inputs, h[-1:]), *m
+            ),
+            lambda x, s, a, rnn, *m: _stepped(
+                x, s, a, lambda inputs, h: rnn(inputs, h[-1].unsqueeze(1)), *m
+            ),
+        ],
+        "nn.GRU returns its output first, then the new state of all layers. Here they "
+        "are exchanged.": [_gru_exchanged],
+        "nn.GRU returns two things, and `dense` reads the first.": [
+            lambda x, s, a, rnn, dense: dense(
+                rnn(torch.cat((_asked(s, a)[0], x), dim=-1), s[2])
+            )
+        ],
+        "the weights returned belong to the new state. Those of s_{i-1} made the "
+        "context.": [_asks_again],
+        "the state is updated before it asks. In the paper's order, s_{i-1} asks "
+        "first.": [_word_first],
+        "the output layer is missing: logits have a number for every word of the "
+        "vocabulary.": [
+            lambda x, s, a, rnn, dense: _stepped(x, s, a, rnn, lambda o: o)
+        ],
+        "these are probabilities. Logits are asked for: what `dense` gives, before any "
+        "softmax.": [
+            lambda x, s, a, rnn, dense: _stepped(
+                x, s, a, rnn, lambda o: dense(o).softmax(-1)
+            ),
+            lambda x, s, a, rnn, dense: _stepped(
+                x, s, a, rnn, lambda o: dense(o).log_softmax(-1)
+            ),
+        ],
+        "the logits are made from the state before. `dense` reads s_i, the GRU's "
+        "output.": [
+            lambda x, s, a, rnn, dense: _stepped(
+                x, s, a, rnn, lambda o: dense(s[2][-1].unsqueeze(1))
+            )
+        ],
+        "`dense` reads the GRU's output alone, s_i. The context has entered it "
+        "already.": [
+            lambda x, s, a, rnn, dense: dense(_asked(s, a)[0]),
+            lambda x, s, a, rnn, dense: dense(
+                torch.cat((_asked(s, a)[0], _stepped(x, s, a, rnn, lambda o: o)[0]), -1)
+            ),
+            lambda x, s, a, rnn, dense: dense(
+                torch.cat((_stepped(x, s, a, rnn, lambda o: o)[0], _asked(s, a)[0]), -1)
+            ),
+        ],
+        "this is the best word's id. Logits are asked for: a number for every word.": [
+            lambda x, s, a, rnn, dense: _stepped(
+                x, s, a, rnn, lambda o: dense(o).argmax(-1)
+            )
+        ],
+        "the third part is the top layer's new state alone. Each layer needs its "
+        "own at "
+        "the next step: (L, B, H).": [
+            lambda *a: (*_stepped(*a)[:2], _stepped(*a)[2][-1]),
+            lambda *a: (*_stepped(*a)[:2], _stepped(*a)[2][-1:]),
+        ],
+        "`dense` reads all layers. The output is the top layer's new state alone.": [
+            lambda *arguments: (
+                arguments[-1](_stepped(*arguments)[2]),
+                *_stepped(*arguments)[1:],
+            )
+        ],
+        "the axis for time is missing: logits are (B, 1, V), those of one step.": [
+            lambda *a: (_stepped(*a)[0].squeeze(1), *_stepped(*a)[1:])
+        ],
+        "the hidden_state returned is the old one: the next step would start from "
+        "s_{i-1} again.": [lambda x, s, *m: (*_stepped(x, s, *m)[:2], s[2])],
+        "the third part is the output of the top layer. The new state of all layers is "
+        "asked for, (L, B, H): what nn.GRU returns second.": [
+            lambda x, s, a, rnn, dense: (
+                *_stepped(x, s, a, rnn, dense)[:2],
+                _stepped(x, s, a, rnn, lambda o: o)[0],
+            )
+        ],
+        "the three results stand in another order: logits, weights, hidden state.": [
+            lambda *a: tuple(_stepped(*a)[n] for n in (0, 2, 1)),
+            lambda *a: tuple(_stepped(*a)[n] for n in (1, 0, 2)),
+            lambda *a: tuple(_stepped(*a)[n] for n in (1, 2, 0)),
+            lambda *a: tuple(_stepped(*a)[n] for n in (2, 1, 0)),
+            lambda *a: tuple(_stepped(*a)[n] for n in (2, 0, 1)),
+        ],
+        "one of the three results is missing: logits, weights, hidden state.": [
+            lambda *a: _stepped(*a)[0],
+            lambda *a: tuple(_stepped(*a)[n] for n in (0, 2)),
+            lambda *a: tuple(_stepped(*a)[n] for n in (0, 1)),
+        ],
+        "the second part is the context. The weights are asked for.": [
+            lambda x, s, a, *m: (
+                _stepped(x, s, a, *m)[0],
+                _asked(s, a)[0],
+                _stepped(x, s, a, *m)[2],
+            )
+        ],
+    },
+    given=("utils.attention.",),
+)
+
+
+def lstm_rows_by_loops(state, rows):
+    """state: h and c, each (L, B, H); rows (N,) -> the query (N, 1, H), and (h, c) of
+    those rows.
+    """
+    h, c = (
+        torch.stack([torch.stack([layer[int(row)] for row in rows]) for layer in part])
+        for part in state
+    )
+    return torch.stack([row.unsqueeze(0) for row in h[-1]]), (h, c)
+
+
+def _chosen(state, rows, part=0, layer=-1):
+    """The right answer, but for what asks: a part of the state, and its layer."""
+    h, c = state[0][:, rows], state[1][:, rows]
+    return (h, c)[part][layer].unsqueeze(1), (h, c)
+
+
+lstm_rows = Exercise(
+    "lstm_rows",
+    lstm_rows_by_loops,
+    cases=[
+        (draw(n, (L, B, H), (L, B, H)), torch.tensor(rows))
+        for n, (L, B, H, rows) in enumerate(
+            [
+                (2, 3, 4, [2, 0, 2, 1, 1]),
+                (2, 3, 4, [1, 2, 0, 0, 2]),
+                (3, 5, 2, [4, 1]),
+                (1, 4, 3, [3, 0]),
+                (3, 3, 3, [2, 2, 0]),
+            ]
+        )
+    ],
+    mistakes={
+        "the cell c asks. The query is h: what an LSTM shows to the outside.": [
+            lambda s, rows: _chosen(s, rows, part=1)
+        ],
+        "the rows are chosen in h alone. The next step would go on with the "
+        "memories of "
+        "other sentences.": [
+            lambda s, rows: (_chosen(s, rows)[0], (s[0][:, rows], s[1]))
+        ],
+        "the rows are chosen in c alone.": [
+            lambda s, rows: (_chosen(s, rows)[0], (s[0], s[1][:, rows])),
+            lambda s, rows: (s[0][-1].unsqueeze(1), (s[0], s[1][:, rows])),
+        ],
+        "the state is handed on as it was: the rows are chosen for the query alone.": [
+            lambda s, rows: (_chosen(s, rows)[0], s),
+        ],
+        "the query was taken before the rows were chosen: it has B rows, not N.": [
+            lambda s, rows: (s[0][-1].unsqueeze(1), _chosen(s, rows)[1]),
+            lambda s, rows: (s[0][-1].unsqueeze(1), (s[0][:, rows], s[1])),
+        ],
+        "the bottom layer asks. The query is the top layer's state.": [
+            lambda s, rows: _chosen(s, rows, layer=0)
+        ],
+        "the rows are chosen along axis 0, and that is the layer. The sentences are "
+        "axis 1 of (L, B, H).": [
+            lambda s, rows: (
+                s[0][rows][-1].unsqueeze(1),
+                (s[0][rows], s[1][rows]),
+            ),
+            lambda s, rows: (
+                s[0][-1].unsqueeze(1),
+                (s[0][rows], s[1][rows]),
+            ),
+            lambda s, rows: (
+                s[0].index_select(0, rows)[-1].unsqueeze(1),
+                (s[0].index_select(0, rows), s[1].index_select(0, rows)),
+            ),
+        ],
+        "numbers inside the states are chosen. The sentences are axis 1 of (L, "
+        "B, H).": [
+            lambda s, rows: (
+                s[0][..., rows][-1].unsqueeze(1),
+                (s[0][..., rows], s[1][..., rows]),
+            )
+        ],
+        "the axis that counts queries is missing: (N, 1, H).": [
+            lambda s, rows: (s[0][-1, rows], _chosen(s, rows)[1])
+        ],
+        "the axis of length 1 stands in front. It counts queries: (N, 1, H).": [
+            lambda s, rows: (s[0][-1:, rows], _chosen(s, rows)[1])
+        ],
+        "h and c are exchanged in the state that is returned. With equal sizes, "
+        "nothing "
+        "raises.": [lambda s, rows: (_chosen(s, rows)[0], _chosen(s, rows)[1][::-1])],
+        "the state is a pair of tensors, and a pair has no rows to choose. Take "
+        "h and c "
+        "apart first.": [
+            lambda s, rows: s[:, rows],
+            lambda s, rows: s[rows],
+            lambda s, rows: s[0, rows],
+            lambda s, rows: s.index_select(1, rows),
+        ],
+        "query and state stand in the wrong order: the query is first.": [
+            lambda s, rows: _chosen(s, rows)[::-1]
+        ],
+        "three things are returned. Two are asked for: the query, and the pair (h, "
+        "c).": [lambda s, rows: (_chosen(s, rows)[0], *_chosen(s, rows)[1])],
+        "only h is returned as the state. An LSTM can't go on without its cell.": [
+            lambda s, rows: (_chosen(s, rows)[0], _chosen(s, rows)[1][0])
+        ],
+        "these are the first sentences of the batch. `rows` says which ones are asked "
+        "for.": [
+            lambda s, rows: _chosen(s, torch.arange(len(rows)) % s[0].shape[1]),
+            lambda s, rows: _chosen(s, slice(len(rows))),
+        ],
+        "`rows` was sorted, or made unique. Its order counts, and a sentence may be "
+        "chosen twice.": [
+            lambda s, rows: _chosen(s, rows.unique()),
+            lambda s, rows: _chosen(s, rows.sort().values),
+        ],
+        "h and c are joined to a query. The query is h alone: (N, 1, H).": [
+            lambda s, rows: (
+                torch.cat((s[0][-1, rows], s[1][-1, rows]), -1).unsqueeze(1),
+                _chosen(s, rows)[1],
+            )
+        ],
+        "the state was turned to batch first. It is (L, B, H) before and after.": [
+            lambda s, rows: (
+                _chosen(s, rows)[0],
+                tuple(part.transpose(0, 1)[rows] for part in s),
+            ),
+        ],
+        "h and c are stacked into one tensor. nn.LSTM wants a pair of tensors.": [
+            lambda s, rows: (_chosen(s, rows)[0], torch.stack(s)[:, :, rows]),
+        ],
+        "all layers ask. The query is the top layer's state alone.": [
+            lambda s, rows: (s[0][:, rows], _chosen(s, rows)[1]),
+            lambda s, rows: (s[0][:, rows].transpose(0, 1), _chosen(s, rows)[1]),
+        ],
+    },
+)
+
+
+def from_d2l_by_loops(enc_outputs, attention_weights):
+    """d2l's outputs (S, B, H), and a list of T steps' weights (B, 1, S) -> batch first:
+    keys (B, S, H), weights (B, T, S).
+    """
+    sentences = range(enc_outputs.shape[1])
+    keys = [torch.stack([step[b] for step in enc_outputs]) for b in sentences]
+    rows = [torch.stack([step[b, 0] for step in attention_weights]) for b in sentences]
+    return torch.stack(keys), torch.stack(rows)
+
+
+def _ours(outputs, weights):
+    return outputs.permute(1, 0, 2), torch.cat(weights, dim=1)
+
+
+def _d2l_case(seed, S, B, H, T):
+    outputs, scores = draw(seed, (S, B, H), (T, B, 1, S))
+    return outputs, list(scores.softmax(-1).unbind())
+
+
+from_d2l = Exercise(
+    "from_d2l",
+    from_d2l_by_loops,
+    cases=[
+        _d2l_case(n, *sizes)
+        for n, sizes in enumerate(
+            [(5, 2, 4, 3), (5, 2, 4, 3), (4, 3, 2, 6), (3, 3, 3, 3)]
+        )
+    ],
+    mistakes={
+        "reshape and view keep the numbers' order in memory, and cut it up anew: "
+        "sentences are mixed. permute or transpose exchanges axes.": [
+            lambda o, w: (
+                o.reshape(o.shape[1], o.shape[0], -1),
+                _ours(o, w)[1],
+            ),
+            lambda o, w: (
+                _ours(o, w)[0],
+                torch.cat(w).reshape(o.shape[1], len(w), -1),
+            ),
+            lambda o, w: (
+                o.reshape(o.shape[1], o.shape[0], -1),
+                torch.cat(w).reshape(o.shape[1], len(w), -1),
+            ),
+        ],
+        "the outputs still stand time first. Axis 0 has to count the sentences.": [
+            lambda o, w: (o, _ours(o, w)[1])
+        ],
+        "the weights stand time first, (T, B, S). Axis 0 has to count the sentences; "
+        "joined along dim=1, the steps are (B, T, S) at once.": [
+            lambda o, w: (_ours(o, w)[0], torch.stack(w).squeeze(2)),
+            lambda o, w: (_ours(o, w)[0], torch.cat(w, dim=1).transpose(0, 1)),
+            lambda o, w: (o, torch.stack(w).squeeze(2)),
+        ],
+        "torch.stack adds an axis; each step's weights (B, 1, S) have one for time "
+        "already.": [
+            lambda o, w: (_ours(o, w)[0], torch.stack(w)),
+            lambda o, w: (o, torch.stack(w)),
+            lambda o, w: (_ours(o, w)[0], torch.stack(w, dim=1)),
+            lambda o, w: (_ours(o, w)[0], torch.stack(w, dim=2)),
+            lambda o, w: (_ours(o, w)[0], torch.stack(w, dim=-1)),
+        ],
+        "torch.cat without dim joins along axis 0, the sentences. Which axis of (B, 1, "
+        "S) is time?": [
+            lambda o, w: (_ours(o, w)[0], torch.cat(w)),
+            lambda o, w: (o, torch.cat(w)),
+        ],
+        "the steps are joined along the last axis, the source positions. Which axis of "
+        "(B, 1, S) is time?": [
+            lambda o, w: (_ours(o, w)[0], torch.cat(w, dim=-1)),
+        ],
+        "the last two axes of the outputs are exchanged. Batch first is (B, S, H).": [
+            lambda o, w: (o.transpose(1, 2), _ours(o, w)[1]),
+            lambda o, w: (o.permute(1, 2, 0), _ours(o, w)[1]),
+            lambda o, w: (o.permute(2, 1, 0), _ours(o, w)[1]),
+            lambda o, w: (o.permute(2, 0, 1), _ours(o, w)[1]),
+        ],
+        "the last two axes of the weights are exchanged. A row belongs to a step, a "
+        "column to a source position: (B, T, S).": [
+            lambda o, w: (_ours(o, w)[0], _ours(o, w)[1].transpose(1, 2)),
+        ],
+        "these are weights already. Another softmax makes them nearly level.": [
+            lambda o, w: (_ours(o, w)[0], _ours(o, w)[1].softmax(-1)),
+        ],
+        "the steps are added up, or their mean is taken. Each step keeps its own "
+        "row.": [
+            lambda o, w: (_ours(o, w)[0], sum(w)),
+            lambda o, w: (_ours(o, w)[0], sum(w) / len(w)),
+            lambda o, w: (_ours(o, w)[0], torch.stack(w).mean(0)),
+        ],
+        "these are one step's weights alone. The list holds T of them.": [
+            lambda o, w: (_ours(o, w)[0], w[0]),
+            lambda o, w: (_ours(o, w)[0], w[-1]),
+        ],
+        "the weights are still a list of steps. torch.cat joins a list of tensors.": [
+            lambda o, w: (_ours(o, w)[0], w),
+            lambda o, w: (_ours(o, w)[0], [step.squeeze(1) for step in w]),
+            lambda o, w: (o, w),
+        ],
+        "the weights are a list: it has no axes to exchange. torch.cat or torch.stack "
+        "makes one tensor of it.": [
+            lambda o, w: w.permute(1, 0, 2),
+            lambda o, w: w.transpose(0, 1),
+            lambda o, w: torch.tensor(w),
+        ],
+        "the two results are exchanged: first the keys, then the weights.": [
+            lambda o, w: _ours(o, w)[::-1]
         ],
     },
 )
@@ -225,6 +1038,26 @@ def _unpacked(attention, queries, enc_outputs, valid_lens):
     return weights
 
 
+def _unpacked_by_steps(attention, queries, *rest):
+    return [_unpacked(attention, query, *rest) for query in queries.split(1, dim=1)]
+
+
+def _unpacked_twice(attention, queries, enc_outputs, valid_lens):
+    """The same with keys that are projected already."""
+    keys = attention.project_keys(enc_outputs)
+    _, weights = attention(queries, keys, enc_outputs, valid_lens)
+    return weights
+
+
+def _each_step(attention, queries, enc_outputs, valid_lens, part=1, flat=False):
+    """A part of what attend returns at each step; flat: queries (B, query_size)."""
+    keys = attention.project_keys(enc_outputs)
+    steps = queries.unbind(1) if flat else queries.split(1, dim=1)
+    return [
+        attention.attend(query, keys, enc_outputs, valid_lens)[part] for query in steps
+    ]
+
+
 def _weights_case(seed, B, T, S, query_size, key_size, H, lens):
     attention = seeded(seed, AdditiveAttention, key_size, query_size, H)
     for parameter in attention.parameters():
@@ -258,15 +1091,42 @@ all_weights = Exercise(
             _unprojected
         ],
         "the keys are projected twice: forward projects them, and attend takes them "
-        "projected.": [_projected_twice],
+        "projected.": [_projected_twice, _unpacked_twice],
         "attend gives two results, the context and the weights. The weights alone are "
-        "asked for.": [_at_once],
-        "this is the context. A call of the module, `attention(...)`, gives it alone: "
-        "the weights "
-        "come from attend.": [lambda attention, q, h, lens: attention(q, h, h, lens)],
+        "asked for.": [
+            _at_once,
+            lambda *arguments: _each_step(*arguments, part=slice(None)),
+        ],
+        "each step's weights are there, in a list. torch.cat joins tensors along "
+        "an axis "
+        "that they have: which one is time?": [
+            _each_step,
+            lambda *arguments: torch.cat(_each_step(*arguments)),
+            lambda *arguments: torch.cat(_each_step(*arguments), dim=-1),
+        ],
+        "these are scores: the softmax is missing.": [
+            lambda attention, q, h, lens: attention.score(q, attention.project_keys(h))
+        ],
+        "one step's query has lost its axis for queries: attend takes (B, Q, "
+        "query_size). An index takes an axis away, a slice keeps it.": [
+            lambda *arguments: torch.cat(_each_step(*arguments, flat=True), dim=1)
+        ],
+        "a loop over a tensor goes along axis 0, and that is the sentences. The steps "
+        "are axis 1.": [
+            lambda attention, q, *rest: torch.cat(
+                [_at_once(attention, sentence, *rest)[1] for sentence in q], dim=1
+            )
+        ],
+        "this is the context. attend returns it first and the weights second; a call "
+        "`attention(...)` returns it alone.": [
+            lambda *arguments: _at_once(*arguments)[0]
+        ],
         "`attention(...)` gives the context alone, and unpacking it takes its "
         "sentences "
-        "apart. Two results, context and weights, come from attend.": [_unpacked],
+        "apart. Two results, context and weights, come from attend.": [
+            _unpacked,
+            lambda *arguments: torch.cat(_unpacked_by_steps(*arguments), dim=1),
+        ],
         "time stands first. Batch first is asked for: join the steps along dim=1.": [
             lambda *arguments: _at_once(*arguments)[1].transpose(0, 1)
         ],

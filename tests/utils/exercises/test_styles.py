@@ -92,6 +92,34 @@ def weights_by_forward(attention, queries, enc_outputs, valid_lens):
     return attention.attention_weights
 
 
+def annotations_by_cells(x, forwards, backwards):
+    last, (first, second) = x.shape[1] - 1, ([], [])
+    f = b = None
+    for t in range(last + 1):
+        out, f = forwards(x[:, t : t + 1], f)
+        first.append(out)
+        out, b = backwards(x[:, last - t : last - t + 1], b)
+        second.insert(0, out)
+    return torch.cat((torch.cat(first, 1), torch.cat(second, 1)), -1)
+
+
+def full_step(x, state, attention, rnn, dense):
+    values, keys, hidden, lens = state
+    context, weights = attention.attend(hidden[-1][:, None], keys, values, lens)
+    output, hidden = rnn(torch.cat((context, x), dim=-1), hidden)
+    return dense(output), weights, hidden
+
+
+def full_step_by_scores(x, state, attention, rnn, dense):
+    values, keys, hidden, lens = state
+    weights = masked_by_infinity(
+        attention.score(hidden[-1:].transpose(0, 1), keys), lens
+    )
+    inputs = torch.cat(((weights.float() @ values), x), dim=2)
+    _, hidden = rnn(inputs, hidden)
+    return dense(hidden[-1]).unsqueeze(1), weights, hidden
+
+
 def loss_by_mask(scores, targets):
     nats = F.cross_entropy(scores.transpose(1, 2), targets, reduction="none")
     mask = (targets != 0).float()
@@ -256,12 +284,28 @@ RIGHT = {  # exercise: answers
     ],
     "causal_weights": [causal_by_lengths, causal_by_masks],
     "attend_then_update": [step_in_order],
-    "bottom_query": [
-        lambda h: h[0].unsqueeze(1),
-        lambda h: h[0][:, None].double(),
-        lambda h: h[:1].transpose(0, 1),
-    ],
     "all_weights": [weights_at_once, weights_by_forward],
+    "annotations": [
+        lambda x, f, b: torch.cat((f(x)[0], b(x.flip(1))[0].flip(1)), dim=2),
+        annotations_by_cells,
+    ],
+    "init_state": [
+        lambda o, h, n, project, bridge: [o, project(o), bridge(h), n],
+        lambda o, h, n, project, bridge: (o, project(o.double().float()), bridge(h), n),
+    ],
+    "decoder_step": [full_step, full_step_by_scores],
+    "lstm_rows": [
+        lambda s, rows: (s[0][-1, rows, None], tuple(t[:, rows] for t in s)),
+        lambda s, rows: (
+            s[0][-1][rows].unsqueeze(1),
+            [t.index_select(1, rows) for t in s],
+        ),
+    ],
+    "from_d2l": [
+        lambda o, w: (o.permute(1, 0, 2), torch.cat(w, dim=1)),
+        lambda o, w: (o.transpose(0, 1), torch.stack(w)[:, :, 0].transpose(0, 1)),
+        lambda o, w: (torch.einsum("sbh->bsh", o), torch.stack(w, 1).squeeze(2)),
+    ],
     "mean_loss": [
         lambda s, targets: F.cross_entropy(s[targets != 0], targets[targets != 0]),
         lambda scores, targets: loss_by_mask(scores.double(), targets),
