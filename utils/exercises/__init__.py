@@ -25,7 +25,13 @@ function of the course: that one is `utils.attention.masked_softmax`.
 """
 
 from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
-from utils.exercises.bottleneck import last_states, shift
+from utils.exercises.bottleneck import (
+    embedding_lookup,
+    gru_step,
+    last_states,
+    sentence_log_probability,
+    shift,
+)
 from utils.exercises.decoder import all_weights, attend_then_update, bottom_query
 from utils.exercises.design_choices import concat_attention, scaled_dot
 from utils.exercises.heatmaps import aer, links
@@ -50,9 +56,11 @@ __all__ = [
     "causal_attention",
     "clip",
     "concat_attention",
+    "embedding_lookup",
     "epoch_loss",
     "first_state",
     "forward_moves",
+    "gru_step",
     "joined_scores",
     "last_states",
     "length_mask",
@@ -67,6 +75,7 @@ __all__ = [
     "reset_after",
     "rouge_1",
     "scaled_dot",
+    "sentence_log_probability",
     "shift",
     "smoothed_loss",
     "split_heads",
