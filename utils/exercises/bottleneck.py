@@ -162,8 +162,6 @@ embedding_lookup = Exercise(
             lambda ids, table: table[ids.float()],
             lambda ids, table: ids[table],
         ],
-        "a nested list in the brackets is read as one index for each axis of the "
-        "table. A tensor isn't.": [lambda ids, table: table[ids.tolist()]],
         "nn.Embedding takes two sizes, V and E, and makes a table of its own.": [
             lambda ids, table: nn.Embedding(table)(ids)
         ],
