@@ -27,12 +27,11 @@ GUARDS = ("check_", "require_")
 PLUMBING = {
     "variants": "FixedTranslatorDecoder decoder_sizes fed_size known_layers positions",
     "transformer": "head_size",
-    "seq2seq": "num_rows",
+    "seq2seq": "Bridge num_rows",
 }
 # ... and with these of other modules.
 TAUGHT = {
-    "text": "Vocab",
-    "data": "Batch BatchLoader",
+    "data": "BatchLoader",
     "training": "masked_cross_entropy batch_loss train_step running_mean",
     "by_hand": "gru_step gru_slopes gru_step_backward "
     "attention_steps attend_backward attention_steps_backward",

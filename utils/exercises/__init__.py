@@ -25,7 +25,13 @@ function of the course: that one is `utils.attention.masked_softmax`.
 """
 
 from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
-from utils.exercises.bottleneck import last_states, shift
+from utils.exercises.bottleneck import (
+    embedding_lookup,
+    gru_step,
+    last_states,
+    sentence_log_probability,
+    shift,
+)
 from utils.exercises.decoder import (
     all_weights,
     annotations,
@@ -66,10 +72,12 @@ __all__ = [
     "concat_attention",
     "context",
     "decoder_step",
+    "embedding_lookup",
     "epoch_loss",
     "first_state",
     "forward_moves",
     "from_d2l",
+    "gru_step",
     "init_state",
     "joined_scores",
     "last_states",
@@ -86,6 +94,7 @@ __all__ = [
     "reset_after",
     "rouge_1",
     "scaled_dot",
+    "sentence_log_probability",
     "shift",
     "smoothed_loss",
     "split_heads",

@@ -22,6 +22,36 @@ def words_by_numpy(weights, source_tokens):
     return [source_tokens[j] for j in np.asarray(weights).argmax(axis=1)]
 
 
+def rows_by_one_hot(ids, table):
+    return F.one_hot(ids, len(table)).to(table.dtype) @ table
+
+
+def gru_by_chunks(x, h, W, U, b):
+    r, z, n = F.linear(x, W).chunk(3, dim=-1)
+    s_r, s_z, s_n = F.linear(h, U, b).chunk(3, dim=-1)
+    z = torch.sigmoid(z + s_z)
+    return torch.lerp(torch.tanh(n + torch.sigmoid(r + s_r) * s_n), h, z)
+
+
+def gru_by_gates(x, h, W, U, b):
+    H = h.shape[1]
+    r = torch.sigmoid(W[:H] @ x.T + U[:H] @ h.T + b[:H, None])
+    z = torch.sigmoid(W[H : 2 * H] @ x.T + U[H : 2 * H] @ h.T + b[H : 2 * H, None])
+    n = torch.tanh(W[2 * H :] @ x.T + r * (U[2 * H :] @ h.T + b[2 * H :, None]))
+    return (n - z * n).T + z.T * h
+
+
+def log_by_cross_entropy(logits, targets):
+    flat = logits.transpose(1, 2)
+    return -F.cross_entropy(flat, targets, ignore_index=0, reduction="none").sum(1)
+
+
+def log_by_index(logits, targets):
+    rows, columns = torch.arange(len(targets))[:, None], torch.arange(targets.shape[1])
+    logs = torch.log(torch.softmax(logits.double(), dim=2))[rows, columns, targets]
+    return torch.where(targets == 0, 0, logs).sum(dim=1)
+
+
 def last_by_gather(outputs, valid_lens):
     index = (valid_lens - 1).view(-1, 1, 1).expand(-1, 1, outputs.shape[2])
     return outputs.double().gather(1, index).squeeze(1)
@@ -249,6 +279,16 @@ def causal_by_mask(q, k, v):
 
 RIGHT = {  # exercise: answers
     "most_attended": [words_by_numpy],
+    "embedding_lookup": [
+        lambda ids, table: table[ids],
+        lambda ids, table: F.embedding(ids, table.double()),
+        lambda ids, table: table.index_select(0, ids.flatten()).view(
+            *ids.shape, table.shape[1]
+        ),
+        rows_by_one_hot,
+    ],
+    "gru_step": [gru_by_chunks, gru_by_gates],
+    "sentence_log_probability": [log_by_cross_entropy, log_by_index],
     "shift": [
         lambda ids: ([1, *ids], [*ids, 2]),
         lambda ids: tuple(
