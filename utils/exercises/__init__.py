@@ -35,7 +35,13 @@ from utils.exercises.real_translation import best_cut, perplexity_a_word, smooth
 from utils.exercises.rnnsearch import best_hypothesis, first_state, reset_after
 from utils.exercises.scoring import additive_scores, attention_weights, joined_scores
 from utils.exercises.start import most_attended
-from utils.exercises.training import clip, epoch_loss, mean_loss
+from utils.exercises.training import (
+    clip,
+    epoch_loss,
+    greedy_decode,
+    mean_loss,
+    train_step,
+)
 from utils.exercises.transformers import causal_attention, mean_over_words, split_heads
 
 __all__ = [
@@ -53,6 +59,7 @@ __all__ = [
     "epoch_loss",
     "first_state",
     "forward_moves",
+    "greedy_decode",
     "joined_scores",
     "last_states",
     "length_mask",
@@ -70,5 +77,6 @@ __all__ = [
     "shift",
     "smoothed_loss",
     "split_heads",
+    "train_step",
     "two_facts",
 ]
