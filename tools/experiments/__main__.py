@@ -11,6 +11,7 @@ from tools.experiments.runs import measure
 EXPERIMENTS = (
     "bottleneck",
     "minute",
+    "directions",
     "long_sentences",
     "choices",
     "score_speed",
