@@ -205,6 +205,33 @@ mean_loss = Exercise(
                 logits, targets.flatten(), ignore_index=0
             )
         ],
+        "the mean is over all words of the vocabulary. At each position only the right "
+        "word's log-probability counts.": [
+            lambda logits, targets: -logits.log_softmax(-1).mean(),
+            lambda logits, targets: -logits.softmax(-1).log().mean(),
+            lambda logits, targets: (
+                -(logits.log_softmax(-1) * _real(targets).unsqueeze(2)).sum()
+                / _real(targets).sum()
+            ),
+            lambda logits, targets: -logits.log_softmax(-1)[targets != 0].mean(),
+        ],
+        "the probability of padding is set to 0 before the logarithm, and log 0 is "
+        "infinite. Take the logarithm first.": [
+            lambda logits, targets: (
+                -(_probability(logits, targets) * _real(targets)).log().mean()
+            ),
+            lambda logits, targets: (
+                -(_probability(logits, targets) * _real(targets)).log().sum()
+                / _real(targets).sum()
+            ),
+        ],
+        "padding is taken out of the logits, and not out of the targets. Both need the "
+        "same rows.": [
+            lambda logits, targets: F.cross_entropy(logits[targets != 0], targets),
+            lambda logits, targets: F.cross_entropy(
+                logits[targets != 0], targets.flatten()
+            ),
+        ],
         "gather needs as many axes in its index as in the logits: targets (B, T) lack "
         "one.": [
             lambda logits, targets: logits.log_softmax(-1).gather(2, targets),
@@ -288,6 +315,12 @@ clip = Exercise(
         "each tensor is clipped by itself, which turns the gradient to another "
         "direction. The norm is that of all numbers together.": [
             lambda gradients, limit: [clip_by_loops([g], limit)[0] for g in gradients]
+        ],
+        "torch.cat can't join tensors of different shapes. flatten() makes a row of "
+        "each.": [lambda gradients, limit: [torch.cat(gradients).norm()]],
+        "each tensor is scaled by its own norm to the limit. There is one norm, of all "
+        "numbers together, and one factor, at most 1.": [
+            lambda gradients, limit: [g / g.norm() * limit for g in gradients]
         ],
         "each number is cut off by itself, which turns the gradient to another "
         "direction. All are multiplied by one factor.": [
@@ -650,6 +683,12 @@ train_step = Exercise(
             ),
             *map(_a_tuple_has_no, ("permute", "size", "log_softmax", "softmax")),
         ],
+        "clip_grad_norm_ takes the parameters of the model: model.parameters().": [
+            _other(clipping=lambda model, clip: nn.utils.clip_grad_norm_(model, clip))
+        ],
+        "the encoder needs the lengths of the sources, too: batch.source_lens.": [
+            _other(loss=lambda model, batch: model(batch.source, batch.target_in))
+        ],
         "a plain number has no backward(): call .item() for what is returned, and not "
         "before.": [
             _other(loss=lambda model, batch: _forced(model, batch).item()),
@@ -765,6 +804,33 @@ def _fed_in(shape):
     return _greedy(choose=shape)
 
 
+def _one_ends_the_row(step, state, batch_size, max_steps):
+    """`break` in the loop over sentences: those after it lose their word."""
+    word, rows = torch.full((batch_size, 1), BOS_ID), [[] for _ in range(batch_size)]
+    for _ in range(max_steps):
+        logits, state = step(word, state)
+        word = logits.argmax(dim=-1)
+        for row, written in zip(rows, word[:, 0].tolist(), strict=True):
+            if written == EOS_ID:
+                break
+            row.append(written)
+    return rows
+
+
+def _skips_eos(step, state, batch_size, max_steps):
+    """`continue` at <eos>: the sentence goes on at the next step."""
+    rows = _written(step, state, batch_size, max_steps, stop=lambda ended: False)
+    return [[word for word in row if word != EOS_ID] for row in rows]
+
+
+def _all_so_far(step, state, batch_size, max_steps):
+    """Reads the whole sentence at each step, as a model without a state would."""
+    words = torch.full((batch_size, 1), BOS_ID)
+    for _ in range(max_steps):
+        logits, state = step(words, state)
+        words = torch.cat((words, logits[:, -1:].argmax(-1)), dim=1)
+
+
 def _ambiguous(step, state, batch_size, max_steps):
     word = torch.full((batch_size, 1), BOS_ID)
     logits, _ = step(word, state)
@@ -809,11 +875,16 @@ greedy_decode = Exercise(
                 stop=lambda ended: False,
             ),
             _greedy(cut=lambda row: row, stop=lambda ended: False),
+            _skips_eos,
         ],
         "all sentences are stopped as soon as one has ended. The others still have "
         "words to write.": [_greedy(stop=any)],
         "only the first sentence is asked whether it has ended. When may the loop "
         "stop?": [_greedy(stop=lambda ended: ended[0])],
+        "where one sentence writes <eos>, the loop over the sentences ends: the others "
+        "lose this step's word, and the sentence goes on at the next step.": [
+            _one_ends_the_row
+        ],
         "<bos> is among the words. It is read, and never written.": [
             lambda *case: [[BOS_ID, *row] for row in greedy_by_loops(*case)],
             lambda *case: [[BOS_ID, *_until_eos(row, 1)] for row in _written(*case)],
@@ -858,6 +929,20 @@ greedy_decode = Exercise(
         "axis is (B, 1) already.": [
             _fed_in(lambda logits: logits.argmax(-1, keepdim=True)),
             _fed_in(lambda logits: logits.argmax(-1).unsqueeze(1)),
+        ],
+        "all words written so far are given to `step`. The state remembers them: give "
+        "it the last word alone, (B, 1).": [_all_so_far],
+        "the first words are (B,): `step` reads (B, 1), a row a sentence.": [
+            lambda step, state, batch_size, max_steps: step(
+                torch.full((batch_size,), BOS_ID), state
+            )
+        ],
+        "one sentence is given alone. `step` takes the whole batch at once: (B, 1).": [
+            lambda step, state, batch_size, max_steps: (
+                step(torch.tensor([[BOS_ID]]), state)
+                if batch_size > 1
+                else [[greedy_by_loops(step, state, 1, max_steps)[0][0]]]
+            )
         ],
         "the axis of length 1 stands in front. `step` reads (B, 1), a row a "
         "sentence.": [_fed_in(lambda logits: logits[:, -1].argmax(-1).unsqueeze(0))],
