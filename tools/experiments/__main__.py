@@ -12,6 +12,7 @@ EXPERIMENTS = (
     "bottleneck",
     "minute",
     "shortcut",
+    "directions",
     "long_sentences",
     "choices",
     "score_speed",

@@ -54,7 +54,13 @@ from utils.exercises.scoring import (
     joined_scores,
 )
 from utils.exercises.start import most_attended
-from utils.exercises.training import clip, epoch_loss, mean_loss
+from utils.exercises.training import (
+    clip,
+    epoch_loss,
+    greedy_decode,
+    mean_loss,
+    train_step,
+)
 from utils.exercises.transformers import causal_attention, mean_over_words, split_heads
 
 __all__ = [
@@ -77,6 +83,7 @@ __all__ = [
     "first_state",
     "forward_moves",
     "from_d2l",
+    "greedy_decode",
     "gru_step",
     "init_state",
     "joined_scores",
@@ -98,5 +105,6 @@ __all__ = [
     "shift",
     "smoothed_loss",
     "split_heads",
+    "train_step",
     "two_facts",
 ]

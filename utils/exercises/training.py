@@ -1,65 +1,106 @@
 """The exercises of notebook 05. B sentences, T target positions, V words."""
 
 import math
+from functools import partial
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+from utils.data import Batch
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
+from utils.exercises.inputs import draw, seeded
+from utils.models import build_model
+from utils.text import BOS_ID, EOS_ID
 
 
-def mean_loss_by_loops(scores, targets):
-    """Scores (B, T, V), targets (B, T) with 0 at padding -> mean nats a real word."""
+def mean_loss_by_loops(logits, targets):
+    """Logits (B, T, V), targets (B, T) with 0 at padding -> mean nats a real word."""
     total, count = 0.0, 0
     for b in range(targets.shape[0]):
         for t in range(targets.shape[1]):
             if targets[b, t] != 0:
-                exps = scores[b, t].exp()
+                exps = logits[b, t].exp()
                 total = total - (exps[targets[b, t]] / exps.sum()).log()
                 count += 1
     return total / count
 
 
-def _nats(scores, targets):
+def _nats(logits, targets):
     """Each position's loss (B, T), padding's, too."""
-    return F.cross_entropy(scores.transpose(1, 2), targets, reduction="none")
+    return F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
 
 
 def _real(targets):
     return (targets != 0).float()
 
 
-def _real_nats(scores, targets):
+def _real_nats(logits, targets):
     """Each position's loss (B, T), 0 at padding."""
-    return _nats(scores, targets) * _real(targets)
+    return _nats(logits, targets) * _real(targets)
 
 
-def _of_sentences(scores, targets):
+def _of_sentences(logits, targets):
     """Each sentence's mean loss (B,)."""
-    return _real_nats(scores, targets).sum(1) / _real(targets).sum(1)
+    return _real_nats(logits, targets).sum(1) / _real(targets).sum(1)
 
 
 def _over(number):
     """The sum over real words, divided by a number."""
-    return lambda scores, targets: _real_nats(scores, targets).sum() / number(targets)
+    return lambda logits, targets: _real_nats(logits, targets).sum() / number(targets)
 
 
-def _zeroed_scores(scores, targets):
-    return _nats(scores * _real(targets).unsqueeze(2), targets).mean()
+def _zeroed_logits(logits, targets):
+    return _nats(logits * _real(targets).unsqueeze(2), targets).mean()
 
 
-def _without_softmax(scores, targets):
-    return F.nll_loss(scores.flatten(0, 1), targets.flatten(), ignore_index=0)
+def _zeroed_before_softmax(logits, targets):
+    logits = logits * _real(targets).unsqueeze(2)
+    return _nats(logits, targets).sum() / _real(targets).sum()
+
+
+def _of_words(pick):
+    """The mean over real words of pick(logits, targets), (B, T)."""
+
+    def loss(logits, targets):
+        found = pick(logits, targets) * _real(targets)
+        return found.sum() / _real(targets).sum()
+
+    return loss
+
+
+def _probability(logits, targets):
+    return logits.softmax(-1).gather(2, targets.unsqueeze(2)).squeeze(2)
+
+
+def _softmax_over(axis):
+    def picked(logits, targets):
+        log_probs = logits.log_softmax(axis)
+        return -log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
+
+    return picked
+
+
+def _flat_loss(rearranged, **options):
+    """F.cross_entropy of logits that were given the shape (B, V, T) in a wrong way."""
+    return lambda logits, targets: F.cross_entropy(
+        rearranged(logits), targets, ignore_index=0, **options
+    )
+
+
+def _mixed_rows(logits, targets):
+    """Flattened along other axes: the rows belong to other words."""
+    rows = logits.transpose(0, 1).flatten(0, 1)
+    return F.cross_entropy(rows, targets.flatten(), ignore_index=0)
 
 
 def _loss_case(seed, lens, T, V):
-    scores = draw(seed, (len(lens), T, V))[0]
+    logits = draw(seed, (len(lens), T, V))[0]
     generator = torch.Generator().manual_seed(seed)
     targets = torch.randint(3, V, (len(lens), T), generator=generator)
     for row, n in zip(targets, lens, strict=True):
         row[n - 1], row[n:] = 2, 0
-    return scores, targets
+    return logits, targets
 
 
 mean_loss = Exercise(
@@ -75,53 +116,146 @@ mean_loss = Exercise(
     mistakes={
         "padding is counted, as if <pad> were a word to learn. The loss is too good as "
         "soon as the model has learnt "
-        "to write padding.": [lambda scores, targets: _nats(scores, targets).mean()],
-        "the scores of padding are set to 0, and counted: a row of zeros still has a "
-        "loss, log V.": [_zeroed_scores],
+        "to write padding.": [lambda logits, targets: _nats(logits, targets).mean()],
+        "all nats are added, those of padding, too, and divided by the number of real "
+        "words. Which positions belong above the line?": [
+            lambda logits, targets: _nats(logits, targets).sum() / _real(targets).sum()
+        ],
+        "the logits of padding are set to 0, and counted: a row of zeros still has a "
+        "loss, log V.": [_zeroed_logits, _zeroed_before_softmax],
         "the more padding, the smaller the loss. Only real words are summed: what is "
-        "counted below the line?": [_over(lambda targets: targets.numel())],
+        "counted below the line?": [
+            _over(lambda targets: targets.numel()),
+            lambda logits, targets: (
+                _probability(logits, targets).log() * -_real(targets)
+            ).mean(),
+        ],
         "this is the sum. Divide by the number of real words.": [
             _over(lambda targets: 1)
         ],
         "divided by the number of sentences. The unit asked for is nats a word.": [
             _over(len)
         ],
+        "divided by the number of positions in a row, T. How many real words has the "
+        "batch?": [_over(lambda targets: targets.shape[1])],
         "divided twice.": [_over(lambda targets: _real(targets).sum() ** 2)],
         "divided twice: by the words, and by the sentences.": [
             _over(lambda targets: _real(targets).sum() * len(targets))
         ],
         "the mean of the sentences' means: a word of a short sentence counts more than "
         "one of a long "
-        "sentence.": [lambda scores, targets: _of_sentences(scores, targets).mean()],
+        "sentence.": [lambda logits, targets: _of_sentences(logits, targets).mean()],
         "one loss for each sentence, where one for the whole batch is asked for: all "
         "nats, divided once by all real words.": [
             _of_sentences,
-            lambda scores, targets: _real_nats(scores, targets).sum(1),
-            lambda scores, targets: _real_nats(scores, targets).mean(1),
-            lambda scores, targets: _nats(scores, targets).sum(1),
-            lambda scores, targets: _nats(scores, targets).mean(1),
+            lambda logits, targets: _real_nats(logits, targets).sum(1),
+            lambda logits, targets: _real_nats(logits, targets).mean(1),
+            lambda logits, targets: _nats(logits, targets).sum(1),
+            lambda logits, targets: _nats(logits, targets).mean(1),
         ],
         "one loss for each position, where one for the whole batch is asked for: all "
         "nats of real words, divided by their number.": [_real_nats, _nats],
-        "softmax is applied twice: cross_entropy takes the scores as they are.": [
-            lambda scores, targets: mean_loss_by_loops(scores.softmax(-1), targets)
+        "softmax is applied twice: cross_entropy takes the logits as they are.": [
+            lambda logits, targets: mean_loss_by_loops(logits.softmax(-1), targets)
         ],
-        "log_softmax is missing: scores are no log-probabilities yet.": [
-            _without_softmax
-        ],
-        "the sign is missing: a loss is minus the log-probability.": [
-            lambda scores, targets: -mean_loss_by_loops(scores, targets)
-        ],
-        "this is in bits. The natural logarithm gives nats.": [
-            lambda scores, targets: mean_loss_by_loops(scores, targets) / math.log(2)
-        ],
-        "<eos> is left out. It is a word to learn: only 0 is padding.": [
-            lambda scores, targets: mean_loss_by_loops(
-                scores, targets.masked_fill(targets == 2, 0)
+        "log_softmax is missing: logits are no log-probabilities yet.": [
+            lambda logits, targets: F.nll_loss(
+                logits.flatten(0, 1), targets.flatten(), ignore_index=0
             )
         ],
-        "scores and targets are shifted once more. The batch has done it already.": [
-            lambda scores, targets: mean_loss_by_loops(scores[:, :-1], targets[:, 1:])
+        "this is the probability of the right words. Which function of it is the "
+        "loss?": [
+            _of_words(_probability),
+            _of_words(lambda logits, targets: -_probability(logits, targets)),
+        ],
+        "softmax runs over the wrong axis. The V words of one position have shares "
+        "that sum to 1: which axis is that?": [
+            _of_words(_softmax_over(0)),
+            _of_words(_softmax_over(1)),
+        ],
+        "cross_entropy finds the words in axis 1, and here axis 1 holds positions. "
+        "Flatten batch and positions, or exchange two axes.": [
+            _flat_loss(lambda logits: logits),
+            lambda logits, targets: F.cross_entropy(logits, targets),
+            lambda logits, targets: _nats(logits.mT, targets).mean(),
+        ],
+        "view and reshape don't exchange axes: the numbers of one word are spread over "
+        "several rows. Flatten batch and positions, or use transpose.": [
+            _flat_loss(lambda logits: logits.reshape(*logits.mT.shape)),
+            lambda logits, targets: F.cross_entropy(
+                logits.reshape(*logits.mT.shape), targets
+            ),
+            _of_words(
+                lambda logits, targets: _nats(
+                    logits.reshape(*logits.mT.shape).mT, targets
+                )
+            ),
+        ],
+        "logits and targets are put into rows in two different orders, so the rows "
+        "don't belong together. Don't transpose one of them alone.": [_mixed_rows],
+        "the logits are in rows, (B * T, V), and the targets are still (B, T). Bring "
+        "both into rows.": [
+            lambda logits, targets: F.cross_entropy(
+                logits.flatten(0, 1), targets, ignore_index=0
+            )
+        ],
+        "the targets are in rows, and the logits are still (B, T, V). Bring both into "
+        "rows.": [
+            lambda logits, targets: F.cross_entropy(
+                logits, targets.flatten(), ignore_index=0
+            )
+        ],
+        "the mean is over all words of the vocabulary. At each position only the right "
+        "word's log-probability counts.": [
+            lambda logits, targets: -logits.log_softmax(-1).mean(),
+            lambda logits, targets: -logits.softmax(-1).log().mean(),
+            lambda logits, targets: (
+                -(logits.log_softmax(-1) * _real(targets).unsqueeze(2)).sum()
+                / _real(targets).sum()
+            ),
+            lambda logits, targets: -logits.log_softmax(-1)[targets != 0].mean(),
+        ],
+        "the probability of padding is set to 0 before the logarithm, and log 0 is "
+        "infinite. Take the logarithm first.": [
+            lambda logits, targets: (
+                -(_probability(logits, targets) * _real(targets)).log().mean()
+            ),
+            lambda logits, targets: (
+                -(_probability(logits, targets) * _real(targets)).log().sum()
+                / _real(targets).sum()
+            ),
+        ],
+        "padding is taken out of the logits, and not out of the targets. Both need the "
+        "same rows.": [
+            lambda logits, targets: F.cross_entropy(logits[targets != 0], targets),
+            lambda logits, targets: F.cross_entropy(
+                logits[targets != 0], targets.flatten()
+            ),
+        ],
+        "gather needs as many axes in its index as in the logits: targets (B, T) lack "
+        "one.": [
+            lambda logits, targets: logits.log_softmax(-1).gather(2, targets),
+            lambda logits, targets: logits.log_softmax(-1).gather(1, targets),
+        ],
+        "`logits[targets]` takes whole rows of the batch, not one number at each "
+        "position. gather, or cross_entropy, picks a number a position.": [
+            lambda logits, targets: logits.log_softmax(-1)[targets],
+            lambda logits, targets: logits[targets],
+            lambda logits, targets: logits.softmax(-1)[targets],
+        ],
+        "the sign is missing: a loss is minus the log-probability.": [
+            lambda logits, targets: -mean_loss_by_loops(logits, targets)
+        ],
+        "this is in bits. The natural logarithm gives nats.": [
+            lambda logits, targets: mean_loss_by_loops(logits, targets) / math.log(2)
+        ],
+        "<eos> is left out. It is a word to learn: only 0 is padding.": [
+            lambda logits, targets: mean_loss_by_loops(
+                logits, targets.masked_fill(targets == 2, 0)
+            )
+        ],
+        "logits and targets are shifted once more. The batch has done it already.": [
+            lambda logits, targets: mean_loss_by_loops(logits[:, :-1], targets[:, 1:])
         ],
     },
     gradients=True,
@@ -181,6 +315,12 @@ clip = Exercise(
         "each tensor is clipped by itself, which turns the gradient to another "
         "direction. The norm is that of all numbers together.": [
             lambda gradients, limit: [clip_by_loops([g], limit)[0] for g in gradients]
+        ],
+        "torch.cat can't join tensors of different shapes. flatten() makes a row of "
+        "each.": [lambda gradients, limit: [torch.cat(gradients).norm()]],
+        "each tensor is scaled by its own norm to the limit. There is one norm, of all "
+        "numbers together, and one factor, at most 1.": [
+            lambda gradients, limit: [g / g.norm() * limit for g in gradients]
         ],
         "each number is cut off by itself, which turns the gradient to another "
         "direction. All are multiplied by one factor.": [
@@ -270,4 +410,549 @@ epoch_loss = Exercise(
             _divided,
         ],
     },
+)
+
+
+# A training step. The check lets it make two, by plain gradient descent.
+
+
+def _two_steps(train_step, make, batches, rate, clip):
+    """The losses that two calls return, model.training, all parameters after each."""
+    model = make()
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    model.eval()  # as it is after a validation
+    losses, parameters = [], []
+    for batch in batches():
+        loss = train_step(model, batch, optimizer, clip)
+        if loss is ... or loss is None:
+            return loss
+        losses.append(loss)
+        parameters.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    return (*losses, model.training, *parameters)
+
+
+def _step_by_loops(model, batch, optimizer, clip):
+    model.train()
+    logits, _ = model(batch.source, batch.target_in, batch.source_lens)
+    loss = mean_loss_by_loops(logits, batch.target_out)
+    parameters = list(model.parameters())
+    gradients = clip_by_loops(torch.autograd.grad(loss, parameters), clip)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    return loss.item()
+
+
+def two_steps_by_loops(model, batches, rate, clip):
+    """What two training steps return and change: losses, mode, parameters after each.
+
+    model, batches: functions that make them.
+    """
+    return _two_steps(_step_by_loops, model, batches, rate, clip)
+
+
+def _forced(model, batch):
+    """The loss by teacher forcing."""
+    logits, _ = model(batch.source, batch.target_in, batch.source_lens)
+    return F.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=0
+    )
+
+
+def _clipped(model, clip):
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+
+
+def _clipped_by_value(model, clip):
+    nn.utils.clip_grad_value_(model.parameters(), clip)
+
+
+def _clipped_each(model, clip):
+    for parameter in model.parameters():
+        nn.utils.clip_grad_norm_([parameter], clip)
+
+
+def _steps(order, loss=_forced, clipping=_clipped, trains=True, back="before"):
+    """A training step that does these, in this order; `loss` and what is returned."""
+
+    def train_step(model, batch, optimizer, clip):
+        if trains:
+            model.train()
+        nats = None
+        for part in order.split():
+            if part == "loss":
+                nats = loss(model, batch)
+            elif part == "zero":
+                optimizer.zero_grad()
+            elif part == "back":
+                nats.backward()
+            elif part == "clip":
+                clipping(model, clip)
+            elif part == "step":
+                optimizer.step()
+        return loss(model, batch).item() if back == "after" else nats.item()
+
+    return train_step
+
+
+RIGHT_ORDER = "zero loss back clip step"
+
+
+def _other(**changes):
+    return _steps(RIGHT_ORDER, **changes)
+
+
+def _read(model, batch, words):
+    """Logits for the real target words, if the decoder reads these words."""
+    return model(batch.source, words, batch.source_lens)[0]
+
+
+def _judged(logits, targets, **options):
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), **options)
+
+
+def _loss_of(read, judged, **options):
+    """The loss if the decoder reads one field of the batch and another judges it."""
+    return lambda model, batch: _judged(
+        _read(model, batch, getattr(batch, read)), getattr(batch, judged), **options
+    )
+
+
+def _swapped(read, judged):
+    return [
+        _other(loss=_loss_of(read, judged, ignore_index=0)),
+        _other(loss=_loss_of(read, judged)),
+    ]
+
+
+def _free_running(model, batch):
+    """The loss if the decoder reads what it wrote."""
+    words = batch.target_in[:, :1]
+    for _ in range(batch.target_in.shape[1] - 1):
+        written = _read(model, batch, words)[:, -1:].argmax(-1)
+        words = torch.cat((words, written), dim=1)
+    return _judged(_read(model, batch, words), batch.target_out, ignore_index=0)
+
+
+def _norm_returned(model, batch, optimizer, clip):
+    model.train()
+    optimizer.zero_grad()
+    _forced(model, batch).backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return norm.item()
+
+
+def _a_tuple_has_no(name):
+    """What code raises that takes what the model gives for the logits."""
+    return _other(loss=lambda model, batch: getattr((None, None), name))
+
+
+def _model(seed, V, H):
+    """A small model with large parameters, so that its gradient is above 1."""
+    model = seeded(seed, build_model, "attention", V, V + 1, H - 1, H)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    return model
+
+
+def _made(pairs):
+    return [Batch.from_ids(*ids) for ids in pairs]
+
+
+def _step_case(seed, V, H, sources, targets, rate, clip):
+    """Two batches whose sentences have these numbers of words."""
+    draws = torch.Generator().manual_seed(seed)
+
+    def ids(lens, high):
+        rows = [torch.randint(4, high, (n,), generator=draws).tolist() for n in lens]
+        return [[*row, EOS_ID] for row in rows]
+
+    pairs = [(ids(a, V), ids(b, V + 1)) for a, b in zip(sources, targets, strict=True)]
+    return partial(_model, seed, V, H), partial(_made, pairs), rate, clip
+
+
+train_step = Exercise(
+    "train_step",
+    two_steps_by_loops,
+    cases=[
+        _step_case(0, 7, 4, [[3, 1], [2, 4]], [[5, 2], [1, 3]], 0.5, 0.2),
+        _step_case(1, 7, 4, [[2, 3], [1, 2]], [[1, 4], [3, 2]], 0.5, 0.05),
+        _step_case(2, 9, 5, [[4, 2, 1], [3, 3]], [[2, 6, 3], [4, 1]], 1.0, 0.4),
+        _step_case(3, 8, 6, [[2], [3, 1]], [[4], [2, 5]], 0.3, 100.0),
+    ],
+    mistakes={
+        "the gradients of the step before are still there, since backward adds to "
+        "them. When are they set to zero?": [
+            _steps("loss back clip step"),
+        ],
+        "no parameter has changed. An update needs backward() and then step(), both "
+        "called with brackets, and no zero_grad() between the two.": [
+            _steps("loss back zero clip step"),
+            _steps("loss back clip zero step"),
+            _steps("zero loss back clip"),
+            _steps("zero loss clip step"),
+            _steps("zero loss step back clip"),
+            _steps("loss zero step back clip"),
+            _steps("loss"),
+        ],
+        "the update is one batch late: step() uses the gradient of the call before. It "
+        "has to come after backward().": [
+            _steps("loss step zero back clip"),
+            _steps("step zero loss back clip"),
+        ],
+        "the gradient is used at its full norm. Clipping has something to scale down "
+        "only after backward(), and it must be done before step().": [
+            _steps("zero loss back step"),
+            _steps("zero loss clip back step"),
+            _steps("zero loss back step clip"),
+            _steps("clip zero loss back step"),
+        ],
+        "the gradient is used at its full norm, and that of the step before is still "
+        "in it. Where are clipping and zero_grad()?": [
+            _steps("loss back step"),
+            _steps("loss back step clip"),
+        ],
+        "each number of the gradient is cut off by itself. One factor for all of them "
+        "keeps the direction.": [_other(clipping=_clipped_by_value)],
+        "each parameter's gradient is clipped by itself. The norm is that of all "
+        "parameters together.": [_other(clipping=_clipped_each)],
+        "the gradient is clipped to 1, whatever `clip` is.": [
+            _other(clipping=lambda model, clip: _clipped(model, 1.0))
+        ],
+        "the loss compares the logits with target_in, which the decoder has just read. "
+        "Which words should it write?": _swapped("target_in", "target_in"),
+        "the decoder reads target_out: at each step it sees the word that it should "
+        "write.": _swapped("target_out", "target_out"),
+        "reading and writing are exchanged. The decoder should read target_in and be "
+        "judged by target_out.": _swapped("target_out", "target_in"),
+        "words are shifted once more. target_in is target_out, one step later, "
+        "already.": [
+            _other(
+                loss=lambda model, batch: _judged(
+                    _read(model, batch, batch.target_in)[:, :-1],
+                    batch.target_out[:, 1:],
+                    ignore_index=0,
+                )
+            ),
+            _other(
+                loss=lambda model, batch: _judged(
+                    _read(model, batch, batch.target_out[:, :-1]),
+                    batch.target_out[:, 1:],
+                    ignore_index=0,
+                )
+            ),
+        ],
+        "padding is counted in the loss. Which positions of target_out are real?": [
+            _other(loss=_loss_of("target_in", "target_out"))
+        ],
+        "the loss is a sum. With the mean over real words, an update doesn't depend on "
+        "the size of the batch.": [
+            _other(
+                loss=_loss_of(
+                    "target_in", "target_out", ignore_index=0, reduction="sum"
+                )
+            )
+        ],
+        "the decoder reads what it wrote itself. In teacher forcing it reads the true "
+        "words, target_in, all at once.": [_other(loss=_free_running)],
+        "the encoder is given no lengths that fit: it needs batch.source_lens, one for "
+        "each source sentence.": [
+            _other(
+                loss=lambda model, batch: _judged(
+                    model(batch.source, batch.target_in, batch.target_lens)[0],
+                    batch.target_out,
+                    ignore_index=0,
+                )
+            ),
+        ],
+        "the model is still in evaluation mode, in which dropout is off. Which call "
+        "brings it back?": [_other(trains=False)],
+        "the loss returned is that after the update. It was known before.": [
+            _other(back="after")
+        ],
+        "the number returned is the norm of the gradient. The loss is asked for.": [
+            _norm_returned
+        ],
+        "the model gives two things, the logits and the decoder's state: "
+        "`logits, _ = model(...)`.": [
+            *map(
+                _a_tuple_has_no,
+                ("dim", "flatten", "transpose", "shape", "reshape", "view"),
+            ),
+            *map(_a_tuple_has_no, ("permute", "size", "log_softmax", "softmax")),
+        ],
+        "clip_grad_norm_ takes the parameters of the model: model.parameters().": [
+            _other(clipping=lambda model, clip: nn.utils.clip_grad_norm_(model, clip))
+        ],
+        "the encoder needs the lengths of the sources, too: batch.source_lens.": [
+            _other(loss=lambda model, batch: model(batch.source, batch.target_in))
+        ],
+        "a plain number has no backward(): call .item() for what is returned, and not "
+        "before.": [
+            _other(loss=lambda model, batch: _forced(model, batch).item()),
+        ],
+        "no way leads from this loss back to the parameters. Is there a no_grad, a "
+        ".detach() or a new tensor on the way?": [
+            _other(loss=lambda model, batch: _forced(model, batch).detach())
+        ],
+    },
+    unwrap=_two_steps,
+    given=("utils.training.masked_cross_entropy", "utils.training.require_smoothing"),
+)
+
+
+# Greedy decoding, with a step that stands for a decoder.
+
+SCRIPT_WORDS = 12  # the vocabulary of the decoders below
+
+
+class Script:
+    """A decoder that writes what stands in its script, if it is used as it should be.
+
+    rows: the words of each sentence. What comes after the end, or after a word that
+    isn't the last one written, are other words.
+    """
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __call__(self, words, state):
+        """words (B, 1), state (B, 2) -> logits (B, 1, V), the new state."""
+        B = len(self.rows)
+        if list(words.shape) != [B, 1]:
+            raise ValueError(f"words must be ({B}, 1), got {tuple(words.shape)}")
+        found, new = [], state.clone()
+        for b, row in enumerate(self.rows):
+            place, wanted = state[b].tolist()
+            wrong = words[b, 0].item() != wanted
+            inside = place < len(row) and not wrong
+            found.append(row[place] if inside else 3 + (place + b + wrong) % 8)
+            new[b] = torch.tensor([place + 1, found[b]])
+        noise = torch.linspace(-1, 1, B * SCRIPT_WORDS).sin().view(B, 1, -1)
+        chosen = F.one_hot(torch.tensor(found), SCRIPT_WORDS).unsqueeze(1)
+        return noise + 3.0 * chosen, new
+
+
+def greedy_by_loops(step, state, batch_size, max_steps):
+    """step, state, batch_size, max_steps -> each sentence's ids, a list of lists."""
+    words, sentences = [BOS_ID] * batch_size, [[] for _ in range(batch_size)]
+    ended = [False] * batch_size
+    for _ in range(max_steps):
+        logits, state = step(torch.tensor([[word] for word in words]), state)
+        for b, row in enumerate(logits[:, 0].tolist()):
+            words[b] = row.index(max(row))
+            ended[b] = ended[b] or words[b] == EOS_ID
+            if not ended[b]:
+                sentences[b].append(words[b])
+    return sentences
+
+
+def _written(
+    step,
+    state,
+    batch_size,
+    max_steps,
+    first=BOS_ID,
+    choose=None,
+    keep=True,
+    feed=True,
+    stop=all,
+):
+    """All ids that a decoder writes (B, T), with what a learner may do otherwise."""
+    word = torch.full((batch_size, 1), first)
+    read, ended, ids = word, torch.zeros(batch_size, dtype=torch.bool), []
+    for _ in range(max_steps):
+        logits, new = step(read, state)
+        state = new if keep else state
+        word = choose(logits) if choose else logits.argmax(dim=-1)
+        read = word if feed else read
+        ids.append(word)
+        ended = ended | (word[:, 0] == EOS_ID)
+        if stop(ended):
+            break
+    return torch.cat(ids, dim=1).tolist() if ids else [[] for _ in range(batch_size)]
+
+
+def _until_eos(row, kept=0):
+    return row[: row.index(EOS_ID) + kept] if EOS_ID in row else row
+
+
+def _greedy(cut=_until_eos, steps=0, **changes):
+    return lambda step, state, batch_size, max_steps: [
+        cut(row)
+        for row in _written(step, state, batch_size, max_steps + steps, **changes)
+    ]
+
+
+def _sampled(logits):
+    return torch.multinomial(logits[:, -1].softmax(-1), 1)
+
+
+def _cut_without_asking(row):
+    return row[: row.index(EOS_ID)]
+
+
+def _steps_first(step, state, batch_size, max_steps):
+    rows = _written(step, state, batch_size, max_steps)
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _fed_in(shape):
+    """What is fed back has another shape: (B, V), (B,), () or (1, B)."""
+    return _greedy(choose=shape)
+
+
+def _one_ends_the_row(step, state, batch_size, max_steps):
+    """`break` in the loop over sentences: those after it lose their word."""
+    word, rows = torch.full((batch_size, 1), BOS_ID), [[] for _ in range(batch_size)]
+    for _ in range(max_steps):
+        logits, state = step(word, state)
+        word = logits.argmax(dim=-1)
+        for row, written in zip(rows, word[:, 0].tolist(), strict=True):
+            if written == EOS_ID:
+                break
+            row.append(written)
+    return rows
+
+
+def _skips_eos(step, state, batch_size, max_steps):
+    """`continue` at <eos>: the sentence goes on at the next step."""
+    rows = _written(step, state, batch_size, max_steps, stop=lambda ended: False)
+    return [[word for word in row if word != EOS_ID] for row in rows]
+
+
+def _all_so_far(step, state, batch_size, max_steps):
+    """Reads the whole sentence at each step, as a model without a state would."""
+    words = torch.full((batch_size, 1), BOS_ID)
+    for _ in range(max_steps):
+        logits, state = step(words, state)
+        words = torch.cat((words, logits[:, -1:].argmax(-1)), dim=1)
+
+
+def _ambiguous(step, state, batch_size, max_steps):
+    word = torch.full((batch_size, 1), BOS_ID)
+    logits, _ = step(word, state)
+    return [] if logits.argmax(-1) == EOS_ID else None
+
+
+def _one_number(step, state, batch_size, max_steps):
+    logits, _ = step(torch.full((batch_size, 1), BOS_ID), state)
+    return logits.argmax(-1).item()
+
+
+def _decoding_case(rows, max_steps):
+    state = torch.tensor([[0, BOS_ID]]).repeat(len(rows), 1)
+    return Script(rows), state, len(rows), max_steps
+
+
+def _seeded(function, *case):
+    torch.manual_seed(0)  # so that one who draws words draws the same ones again
+    return function(*case)
+
+
+greedy_decode = Exercise(
+    "greedy_decode",
+    greedy_by_loops,
+    cases=[
+        _decoding_case([[5, 6, 7, 2], [8, 2], [4, 9, 2]], 6),
+        _decoding_case([[7, 2], [3, 5, 6, 2], [4, 4, 8, 5, 2]], 8),
+        _decoding_case([[9, 8, 7, 6, 5, 4, 3, 2], [6, 2]], 5),
+        _decoding_case([[10, 10, 3, 2], [2], [11, 5, 2], [3, 4, 5, 2]], 4),
+        _decoding_case([[4, 5, 6, 2]], 7),
+    ],
+    mistakes={
+        "<eos> is kept. It says that the sentence has ended, and isn't a word of it.": [
+            _greedy(cut=partial(_until_eos, kept=1))
+        ],
+        "words that come after <eos> are kept. A sentence ends at its first <eos>, "
+        "though the others go on.": [
+            _greedy(cut=lambda row: row),
+            _greedy(cut=lambda row: [word for word in row if word != EOS_ID]),
+            _greedy(
+                cut=lambda row: [word for word in row if word not in (0, 1, EOS_ID)],
+                stop=lambda ended: False,
+            ),
+            _greedy(cut=lambda row: row, stop=lambda ended: False),
+            _skips_eos,
+        ],
+        "all sentences are stopped as soon as one has ended. The others still have "
+        "words to write.": [_greedy(stop=any)],
+        "only the first sentence is asked whether it has ended. When may the loop "
+        "stop?": [_greedy(stop=lambda ended: ended[0])],
+        "where one sentence writes <eos>, the loop over the sentences ends: the others "
+        "lose this step's word, and the sentence goes on at the next step.": [
+            _one_ends_the_row
+        ],
+        "<bos> is among the words. It is read, and never written.": [
+            lambda *case: [[BOS_ID, *row] for row in greedy_by_loops(*case)],
+            lambda *case: [[BOS_ID, *_until_eos(row, 1)] for row in _written(*case)],
+        ],
+        "the word written isn't read at the next step: each step reads <bos> again.": [
+            _greedy(feed=False)
+        ],
+        "the state isn't kept: each step starts again from the first one. `step` gives "
+        "two things.": [_greedy(keep=False), _greedy(keep=False, feed=False)],
+        "decoding begins with another word than <bos>, whose id is 1.": [
+            _greedy(first=first) for first in (0, 2, 3)
+        ],
+        "words are drawn by chance. Greedy decoding takes the most probable one.": [
+            _greedy(choose=_sampled)
+        ],
+        "this is the least probable word at each step.": [
+            _greedy(choose=lambda logits: logits.argmin(dim=-1))
+        ],
+        "one step too few: max_steps words may be written.": [_greedy(steps=-1)],
+        "one step too many: at most max_steps words may be written.": [
+            _greedy(steps=1)
+        ],
+        "max_steps isn't used: a sentence that never ends would go on for ever.": [
+            _greedy(steps=40)
+        ],
+        "a list a step came. One for each sentence is asked for: exchange the two.": [
+            _steps_first
+        ],
+        "argmax ran over the wrong axis. logits are (B, 1, V): which axis holds the "
+        "words?": [
+            _fed_in(lambda logits: logits.argmax(dim=1)),
+            _fed_in(lambda logits: logits.argmax(dim=0)),
+        ],
+        "argmax without an axis gives one number for the whole batch. Which axis of "
+        "(B, 1, V) holds the words?": [_fed_in(lambda logits: logits.argmax())],
+        "argmax has taken an axis away, and `step` reads (B, 1). unsqueeze(1), or "
+        "keepdim=True, brings it back.": [
+            _fed_in(lambda logits: logits[:, -1].argmax(-1)),
+            _fed_in(lambda logits: logits.squeeze(1).argmax(-1)),
+        ],
+        "an axis too many is fed back: logits are (B, 1, V), so argmax over the last "
+        "axis is (B, 1) already.": [
+            _fed_in(lambda logits: logits.argmax(-1, keepdim=True)),
+            _fed_in(lambda logits: logits.argmax(-1).unsqueeze(1)),
+        ],
+        "all words written so far are given to `step`. The state remembers them: give "
+        "it the last word alone, (B, 1).": [_all_so_far],
+        "the first words are (B,): `step` reads (B, 1), a row a sentence.": [
+            lambda step, state, batch_size, max_steps: step(
+                torch.full((batch_size,), BOS_ID), state
+            )
+        ],
+        "one sentence is given alone. `step` takes the whole batch at once: (B, 1).": [
+            lambda step, state, batch_size, max_steps: (
+                step(torch.tensor([[BOS_ID]]), state)
+                if batch_size > 1
+                else [[greedy_by_loops(step, state, 1, max_steps)[0][0]]]
+            )
+        ],
+        "the axis of length 1 stands in front. `step` reads (B, 1), a row a "
+        "sentence.": [_fed_in(lambda logits: logits[:, -1].argmax(-1).unsqueeze(0))],
+        "a sentence that max_steps has cut off has no <eos>, and index finds "
+        "nothing.": [_greedy(cut=_cut_without_asking)],
+        "a whole batch is asked whether it has ended, and the answer is one a "
+        "sentence. all() or any() makes one of them.": [_ambiguous],
+        "item() takes one number, and the batch has several: one a sentence.": [
+            _one_number
+        ],
+    },
+    unwrap=_seeded,
 )

@@ -14,7 +14,7 @@ from utils import attention, exercises
 from utils.attention import Attention, length_mask, masked_softmax
 from utils.metrics import alignment_error_rate, links_from_weights
 from utils.rnnsearch import GatedUnit, ResetAfterUnit
-from utils.training import masked_cross_entropy
+from utils.training import masked_cross_entropy, train_step
 from utils.transformer import split
 
 
@@ -167,6 +167,56 @@ def clip_by_torch(gradients, max_norm):
         parameter.grad = gradient.clone()
     nn.utils.clip_grad_norm_(parameters, max_norm)
     return [parameter.grad for parameter in parameters]
+
+
+def step_by_torch(model, batch, optimizer, clip):
+    model.train()
+    logits = model(batch.source, batch.target_in, batch.source_lens)[0]
+    loss = loss_by_mask(logits, batch.target_out)
+    model.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return loss.detach()
+
+
+def step_that_clears_at_the_end(model, batch, optimizer, clip):
+    model.train()
+    real = batch.target_out != 0
+    logits, _ = model(batch.source, batch.target_in, batch.source_lens, real)
+    loss = F.cross_entropy(logits, batch.target_out[real])
+    loss.backward()
+    gradients = clip_by_root([p.grad for p in model.parameters()], clip)
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    optimizer.zero_grad()
+    return float(loss.detach())
+
+
+def greedy_by_rows(step, state, batch_size, max_steps):
+    words, rows = torch.ones(batch_size, 1, dtype=torch.long), []
+    while len(rows) < max_steps:
+        logits, state = step(words, state)
+        words = logits[:, -1].softmax(-1).argmax(-1, keepdim=True)
+        rows.append(words)
+    ids = torch.cat(rows, 1)
+    ended = (ids == 2).cumsum(1) > 0
+    return [row[~end].tolist() for row, end in zip(ids, ended, strict=True)]
+
+
+def greedy_that_keeps_tensors(step, state, batch_size, max_steps):
+    words = torch.full((batch_size, 1), 1)
+    going, ids = [True] * batch_size, [[] for _ in range(batch_size)]
+    for _ in range(max_steps):
+        logits, state = step(words, state)
+        words = logits.argmax(2)
+        for b in range(batch_size):
+            going[b] = going[b] and words[b, 0] != 2
+            ids[b] += [words[b, 0]] * bool(going[b])
+        if not any(going):
+            break
+    return tuple(ids)
 
 
 def aer_by_counts(predicted, gold):
@@ -362,6 +412,8 @@ RIGHT = {  # exercise: answers
             torch.dot(torch.tensor(losses), torch.tensor(n).float()) / sum(n)
         ),
     ],
+    "train_step": [step_by_torch, step_that_clears_at_the_end],
+    "greedy_decode": [greedy_by_rows, greedy_that_keeps_tensors],
     "links": [
         lambda w, t: {(int(j), int(i)) for i, j in (w >= t).nonzero()},
         lambda w, t: {
@@ -462,6 +514,7 @@ def helped(X, lens):
         ("masked_softmax", lambda X, lens: helped(X, lens)),
         ("length_mask", length_mask),
         ("mean_loss", masked_cross_entropy),
+        ("train_step", lambda model, batch, opt, c: train_step(model, batch, opt, c)),
         ("links", links_from_weights),
         ("aer", lambda a, s: alignment_error_rate(a, s).aer),
         ("split_heads", split),
