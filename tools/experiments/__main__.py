@@ -11,6 +11,7 @@ from tools.experiments.runs import measure
 EXPERIMENTS = (
     "bottleneck",
     "minute",
+    "own_pieces",
     "long_sentences",
     "choices",
     "score_speed",
