@@ -37,6 +37,10 @@ FIGURES = {  # name: how it is called and written, and how far off it may be
     "aer": ("alignment error rate", "{:.2f}", 0.08),
 }
 DOTS = "write your code where the dots are, then run the cell again."
+COPIES = (
+    "the model predicts the word that it has just read. The loss compares the logits "
+    "with target_out, one word later than what is read, target_in."
+)
 
 
 class Wrong(Exception):
@@ -139,6 +143,9 @@ def translated(translate, model, source, source_lens):
             f"{tuple(ids.shape)} came, for {len(source)} sentences."
         )
     if (ids[:, 0] == BOS_ID).all():
+        first = torch.full_like(ids[:, :1], BOS_ID)
+        if (forward(model, source, first, source_lens)[0].argmax(2) == BOS_ID).all():
+            raise Wrong(COPIES)
         raise Wrong(
             "every translation begins with <bos>. The decoder reads <bos>; it isn't a "
             "word of the translation."
@@ -550,10 +557,7 @@ def course_figures():
 def check_learnt(figures, signs):
     """What the figures say about the training and its loss; Wrong, or nothing."""
     if signs["copied"] > max(0.5, signs["right"]):
-        raise Wrong(
-            "the model predicts the word that it has just read. The loss compares the "
-            "logits with target_out, one word later than what is read, target_in."
-        )
+        raise Wrong(COPIES)
     if signs["ahead"] > max(0.3, signs["right"]):
         raise Wrong(
             "the model predicts the word after the next: the targets are shifted "

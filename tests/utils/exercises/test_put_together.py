@@ -405,6 +405,15 @@ def test_figures_are_read(figures, signs, words):
     assert words in " ".join(str(wrong.value).split())
 
 
+def test_a_model_that_learnt_to_repeat_what_it_reads():
+    """Its greedy words are <bos> for ever, and decoding isn't to blame."""
+    model = build()
+    with torch.no_grad():
+        model.dense.bias[1] += 1e3
+    _, said = answer(model)
+    assert "the model predicts the word that it has just read" in said
+
+
 def test_a_trained_model_is_right(monkeypatch):
     """As good as the course's, by figures put in place of a training."""
     monkeypatch.setattr(own, "is_off", lambda name, value: False)
