@@ -13,6 +13,7 @@ EXPERIMENTS = (
     "minute",
     "shortcut",
     "directions",
+    "own_pieces",
     "long_sentences",
     "choices",
     "score_speed",

@@ -15,7 +15,7 @@ function of the course: that one is `utils.attention.masked_softmax`.
 | masking | 03 |
 | decoder | 04 |
 | training | 05 |
-| heatmaps | 06 |
+| heatmaps, put_together | 06 |
 | long_sentences | 07 |
 | design_choices | 08 |
 | rnnsearch | 09 |
@@ -42,9 +42,10 @@ from utils.exercises.decoder import (
     lstm_rows,
 )
 from utils.exercises.design_choices import concat_attention, scaled_dot
-from utils.exercises.heatmaps import aer, links
+from utils.exercises.heatmaps import aer, best_links, links
 from utils.exercises.long_sentences import near, push
 from utils.exercises.masking import causal_weights, length_mask, masked_softmax
+from utils.exercises.put_together import own_translator
 from utils.exercises.real_translation import best_cut, perplexity_a_word, smoothed_loss
 from utils.exercises.rnnsearch import best_hypothesis, first_state, reset_after
 from utils.exercises.scoring import (
@@ -72,6 +73,7 @@ __all__ = [
     "attention_weights",
     "best_cut",
     "best_hypothesis",
+    "best_links",
     "causal_attention",
     "causal_weights",
     "clip",
@@ -96,6 +98,7 @@ __all__ = [
     "mean_over_words",
     "most_attended",
     "near",
+    "own_translator",
     "perplexity_a_word",
     "push",
     "reset_after",

@@ -79,82 +79,242 @@ links = Exercise(
 )
 
 
-def aer_by_loops(predicted, gold):
-    """Predicted and gold links, a set for each sentence -> alignment error rate."""
+def best_links_by_loops(weights, least):
+    """Weights (T, S), a number -> {(source, target)}: each row's largest weight."""
+    found = set()
+    for i, row in enumerate(weights.tolist()):
+        best = 0
+        for j in range(len(row)):
+            if row[j] > row[best]:
+                best = j
+        if row[best] >= least:
+            found.add((best, i))
+    return found
+
+
+def _best_pairs(weights, least, dim=1):
+    top, place = weights.max(dim=dim)
+    return [
+        (int(j), i)
+        for i, (value, j) in enumerate(zip(top, place, strict=True))
+        if value >= least
+    ]
+
+
+def _last_of_equals(weights, least):
+    S = weights.shape[1]
+    return {(S - 1 - j, i) for j, i in best_links_by_loops(weights.flip(1), least)}
+
+
+def _readable(answer, weights, least):
+    """The answer's links, tensors among them as text: two are never equal in a set."""
+    found = answer(weights, least)
+    links = found if isinstance(found, set) else ()
+    parts = [part for link in links if isinstance(link, tuple) for part in link]
+    if any(part is None or torch.is_tensor(part) for part in parts):
+        return {str(link) for link in found}
+    return found
+
+
+best_links = Exercise(
+    "best_links",
+    best_links_by_loops,
+    cases=[
+        (torch.tensor(rows), least)
+        for rows, least in (
+            ([[0.125, 0.25, 0.625], [0.5, 0.25, 0.25]], 0.25),
+            ([[0.25, 0.75, 0.0], [0.125, 0.375, 0.5]], 0.625),
+            ([[0.125, 0.875], [0.5, 0.5], [0.0, 1.0]], 0.5),
+            ([[0.125, 0.375, 0.25, 0.25]], 0.375),
+            ([[0.25, 0.25, 0.5], [0.625, 0.25, 0.125], [0.25, 0.375, 0.375]], 0.5),
+            ([[0.25, 0.25, 0.25, 0.25], [0.125, 0.75, 0.125, 0.0]], 0.5),
+        )
+    ],
+    mistakes={
+        "turned round. A link is (source, target), and a row of the weights is a "
+        "target word: which of the two is the row's number?": [
+            lambda weights, least: {(i, j) for j, i in _best_pairs(weights, least)}
+        ],
+        "the largest weight of each column was taken: argmax over the wrong axis. Each "
+        "row, a target word, gets a link. Which axis are the source words?": [
+            lambda weights, least: set(_best_pairs(weights, least, dim=0)),
+            lambda weights, least: {(i, j) for j, i in _best_pairs(weights, least, 0)},
+        ],
+        "every weight that is large enough makes a link. Here a target word has one at "
+        "most, where its weight is largest.": [links_by_loops],
+        "the largest weight of a row makes a link although it is below the least "
+        "weight.": [lambda weights, least: set(_best_pairs(weights, 0))],
+        "a weight equal to the least one is enough: >=, not >.": [
+            lambda weights, least: set(_best_pairs(weights, least + 1e-6))
+        ],
+        "only the source positions came. Which target word does each belong to?": [
+            lambda weights, least: {j for j, _ in _best_pairs(weights, least)}
+        ],
+        "counted from 1. In code, positions begin at 0.": [
+            lambda w, least: {(j + 1, i + 1) for j, i in _best_pairs(w, least)}
+        ],
+        "the links are numbered among themselves: a row without a link must still be "
+        "counted.": [
+            lambda w, least: {(j, n) for n, (j, _) in enumerate(_best_pairs(w, least))}
+        ],
+        "of equal weights the first counts, as with argmax.": [_last_of_equals],
+        "the largest weight of the whole table makes the only link. Each row has one "
+        "of its own: argmax needs an axis.": [
+            lambda weights, least: {
+                (int(weights.argmax()) % weights.shape[1],)
+                + (int(weights.argmax()) // weights.shape[1],)
+            }
+        ],
+        "the numbers in the links are tensors. Two tensors are never the same "
+        "element of a set: int(...) or .tolist() makes plain numbers.": [
+            lambda weights, least: {
+                (row.argmax(), torch.tensor(i))
+                for i, row in enumerate(weights)
+                if row.max() >= least
+            },
+            lambda weights, least: {
+                (row.argmax(), i) for i, row in enumerate(weights) if row.max() >= least
+            },
+        ],
+        "a row whose largest weight is too small makes a link all the same, with None "
+        "or -1. It has none.": [
+            lambda weights, least: {
+                (j if row.max() >= least else None, i)
+                for i, (j, row) in enumerate(
+                    zip(weights.argmax(1).tolist(), weights, strict=True)
+                )
+            }
+        ],
+    },
+    unwrap=_readable,
+)
+
+
+def aer_by_loops(predicted, sure, possible):
+    """Predicted, sure, possible links, a set for each sentence -> error rate."""
     errors = size = 0
-    for a, s in zip(predicted, gold, strict=True):
-        errors += sum(link not in s for link in a)
-        errors += sum(link not in a for link in s)
+    for a, s, p in zip(predicted, sure, possible, strict=True):
+        for link in a:
+            errors += 0 if link in s or link in p else 1
+        for link in s:
+            errors += 0 if link in a else 1
         size += len(a) + len(s)
     return errors / size
 
 
-def _common(predicted, gold):
-    return sum(len(a & s) for a, s in zip(predicted, gold, strict=True))
+def _counts(predicted, sure, possible):
+    """Numbers of links: predicted, sure, in both, predicted and sure or possible."""
+    rows = [
+        (len(a), len(s), len(a & s), len(a & (s | p)))
+        for a, s, p in zip(predicted, sure, possible, strict=True)
+    ]
+    return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def _count(sets):
-    return sum(map(len, sets))
+def _from_counts(formula):
+    return lambda *sides: formula(*_counts(*sides))
 
 
-def _mean_of_sentences(predicted, gold):
-    pairs = zip(predicted, gold, strict=True)
-    return sum(aer_by_loops([a], [s]) for a, s in pairs) / len(gold)
+def _mean_of_sentences(predicted, sure, possible):
+    rows = zip(predicted, sure, possible, strict=True)
+    return sum(aer_by_loops([a], [s], [p]) for a, s, p in rows) / len(sure)
 
 
-def _jaccard(predicted, gold):
-    common = _common(predicted, gold)
-    return 1 - common / (_count(predicted) + _count(gold) - common)
+def _turned(predicted, sure, possible):
+    turned = [{(i, j) for j, i in links} for links in predicted]
+    return aer_by_loops(turned, sure, possible)
 
 
-def _turned(predicted, gold):
-    return aer_by_loops([{(i, j) for j, i in links} for links in predicted], gold)
+def _joined(sentences):
+    return [set().union(*sentences)]
 
 
 aer = Exercise(
     "aer",
     aer_by_loops,
     cases=[
-        ([{(0, 0), (1, 2), (1, 1)}, {(0, 0)}], [{(0, 0), (1, 2)}, {(0, 1)}]),
-        ([{(0, 0)}, {(0, 1), (2, 2)}], [{(0, 0), (1, 1), (2, 2)}, {(0, 1)}]),
-        ([{(0, 0), (1, 1)}], [{(0, 0), (1, 1)}]),
-        ([{(0, 1)}], [{(1, 0)}]),
-        ([{(3, 3)}, {(2, 2), (4, 4)}, {(0, 0)}], [{(2, 2)}, {(2, 2)}, {(0, 0)}]),
+        (
+            [{(0, 0), (1, 2), (1, 1)}, {(0, 0)}],
+            [{(0, 0), (1, 2)}, {(0, 1)}],
+            [{(1, 1), (2, 1)}, set()],
+        ),
+        (
+            [{(0, 0), (2, 0)}, {(0, 1), (2, 2)}],
+            [{(0, 0), (1, 1), (2, 2)}, {(0, 1)}],
+            [set(), {(2, 2), (3, 3), (0, 2)}],
+        ),
+        ([{(0, 0), (1, 1)}], [{(0, 0), (1, 1)}], [set()]),
+        ([{(0, 1)}], [{(1, 0)}], [{(2, 0)}]),
+        (
+            [{(3, 3)}, {(2, 2), (4, 4), (1, 0)}, {(0, 0)}],
+            [{(2, 2)}, {(2, 2)}, {(0, 0)}],
+            [{(3, 3)}, {(1, 0), (0, 2), (4, 0)}, set()],
+        ),
     ],
     mistakes={
+        "the possible links don't count: this is the rate against sure links alone. "
+        "What is P for?": [lambda a, s, p: aer_by_loops(a, s, [set()] * len(s))],
+        "a link that is sure isn't counted as possible. P contains S, but the third "
+        "list holds only the links that are not sure: join them.": [
+            lambda a, s, p: (
+                1
+                - (
+                    _counts(a, s, p)[2]
+                    + sum(len(x & y) for x, y in zip(a, p, strict=True))
+                )
+                / sum(_counts(a, s, p)[:2])
+            )
+        ],
+        "a possible link that is missing costs something: the sum below the line has "
+        "|S|, and not |P|.": [
+            lambda a, s, p: (
+                1
+                - sum(_counts(a, s, p)[2:])
+                / sum(len(x) + len(y | z) for x, y, z in zip(a, s, p, strict=True))
+            ),
+            lambda a, s, p: aer_by_loops(
+                a, [y | z for y, z in zip(s, p, strict=True)], p
+            ),
+        ],
+        "the possible links are taken for the sure ones, and the sure ones for the "
+        "possible.": [lambda a, s, p: aer_by_loops(a, p, s)],
         "the mean of the sentences' error rates: a short sentence counts as much as a "
         "long one. Add the counts of all sentences first.": [_mean_of_sentences],
-        "this is 1 - precision: links that are missing cost nothing.": [
-            lambda predicted, gold: 1 - _common(predicted, gold) / _count(predicted)
+        "this is 1 - precision: sure links that are missing cost nothing.": [
+            _from_counts(lambda a, s, in_s, in_p: 1 - in_p / a)
         ],
         "this is 1 - recall: links too many cost nothing.": [
-            lambda predicted, gold: 1 - _common(predicted, gold) / _count(gold)
+            _from_counts(lambda a, s, in_s, in_p: 1 - in_s / s)
         ],
         "this is the share that is right. An error rate of 0 is perfect.": [
-            lambda predicted, gold: 1 - aer_by_loops(predicted, gold)
+            lambda *sides: 1 - aer_by_loops(*sides)
         ],
-        "a perfect alignment must get 0. In the formula |A ∩ S| stands twice here, "
-        "since |A ∩ P| is equal to it.": [
-            lambda predicted, gold: (
-                1 - _common(predicted, gold) / (_count(predicted) + _count(gold))
-            )
+        "A ∩ P stands twice. One of the two is A ∩ S.": [
+            _from_counts(lambda a, s, in_s, in_p: 1 - 2 * in_p / (a + s))
         ],
+        "a perfect alignment must get 0. Above the line stand two counts: |A ∩ S| and "
+        "|A ∩ P|.": [_from_counts(lambda a, s, in_s, in_p: 1 - in_s / (a + s))],
         "divided by the union of both sets. The formula has |A| + |S|, where common "
-        "links count twice.": [_jaccard],
-        "the links of all sentences are in one set: a link of one sentence is found in "
-        "the gold of another.": [
-            lambda predicted, gold: aer_by_loops(
-                [set().union(*predicted)], [set().union(*gold)]
-            )
+        "links count twice.": [
+            _from_counts(lambda a, s, in_s, in_p: 1 - in_s / (a + s - in_s)),
+            _from_counts(lambda a, s, in_s, in_p: 1 - in_p / (a + s - in_s)),
         ],
+        "the links of all sentences are in one set: a link of one sentence is found in "
+        "the gold of another.": [lambda *sides: aer_by_loops(*map(_joined, sides))],
         "source and target are exchanged on one side.": [_turned],
         "a share between 0 and 1 is asked for, not percent.": [
-            lambda predicted, gold: 100 * aer_by_loops(predicted, gold)
+            lambda *sides: 100 * aer_by_loops(*sides)
         ],
         "this is the number of errors: divide it.": [
-            lambda predicted, gold: (
-                _count(predicted) + _count(gold) - 2 * _common(predicted, gold)
-            )
+            _from_counts(lambda a, s, in_s, in_p: a + s - in_s - in_p)
+        ],
+        "the lists themselves were compared: a list holds a set for each sentence. Go "
+        "through the three lists together, with zip.": [
+            lambda a, s, p: 1 - (len(a & s) + len(a & p)) / (len(a) + len(s)),
+            lambda a, s, p: 1 - (len(a & s) + len(a & (s | p))) / (len(a) + len(s)),
+            lambda a, s, p: 1 - (len(a & s) + len(a & (p | s))) / (len(a) + len(s)),
+            lambda a, s, p: a.intersection(s),
+            lambda a, s, p: len(set(a) & set(s)),
         ],
     },
 )

@@ -116,7 +116,7 @@ def unwritten(*case):
     raise NotImplementedError
 
 
-@pytest.mark.parametrize("name", exercises.__all__)
+@pytest.mark.parametrize("name", sorted({*exercises.__all__} - {"own_translator"}))
 def test_a_starter_is_not_attempted_yet(name):
     exercise, starters = getattr(exercises, name), [...]
     if not exercise.__doc__.startswith("A class"):

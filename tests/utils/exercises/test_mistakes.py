@@ -8,7 +8,7 @@ from utils.tasks import GOES as TASK_GOES
 from utils.tasks import Event as TaskEvent
 
 
-@pytest.mark.parametrize("name", exercises.__all__)
+@pytest.mark.parametrize("name", sorted({*exercises.__all__} - {"own_translator"}))
 def test_each_mistake_is_answered_by_its_own_sentence(name):
     exercise = getattr(exercises, name)
     assert len(exercise.mistakes) >= 5

@@ -219,12 +219,12 @@ def greedy_that_keeps_tensors(step, state, batch_size, max_steps):
     return tuple(ids)
 
 
-def aer_by_counts(predicted, gold):
+def aer_by_counts(predicted, sure, possible):
     both = size = 0
-    for a, s in zip(predicted, gold, strict=True):
-        both += len(a & s)
+    for a, s, p in zip(predicted, sure, possible, strict=True):
+        both += len(a & s) + len(a & (s | p))
         size += len(a) + len(s)
-    return 1 - 2 * both / size
+    return 1 - both / size
 
 
 def push_by_broadcast(scores, place, sigma):
@@ -422,9 +422,21 @@ RIGHT = {  # exercise: answers
     ],
     "aer": [
         aer_by_counts,
-        lambda a, s: np.float64(aer_by_counts(a, s)),
-        lambda a, s: np.array(aer_by_counts(a, s)),
-        lambda a, s: torch.tensor(aer_by_counts(a, s), dtype=torch.float64),
+        lambda *sides: np.float64(aer_by_counts(*sides)),
+        lambda *sides: np.array(aer_by_counts(*sides)),
+        lambda *sides: torch.tensor(aer_by_counts(*sides), dtype=torch.float64),
+    ],
+    "best_links": [
+        lambda w, least: {
+            (int(w[i].argmax()), i) for i in range(len(w)) if w[i].max() >= least
+        },
+        lambda w, least: {
+            (j, i)
+            for i, (top, j) in enumerate(
+                zip(*map(torch.Tensor.tolist, w.max(1)), strict=True)
+            )
+            if top >= least
+        },
     ],
     "push": [
         push_by_broadcast,
@@ -484,7 +496,7 @@ RIGHT = {  # exercise: answers
 }
 
 
-@pytest.mark.parametrize("name", exercises.__all__)
+@pytest.mark.parametrize("name", sorted({*exercises.__all__} - {"own_translator"}))
 def test_right_answers_pass(name):
     exercise = getattr(exercises, name)
     answers = RIGHT[name] if exercise.unwrap else [exercise.spec, *RIGHT[name]]
@@ -516,7 +528,7 @@ def helped(X, lens):
         ("mean_loss", masked_cross_entropy),
         ("train_step", lambda model, batch, opt, c: train_step(model, batch, opt, c)),
         ("links", links_from_weights),
-        ("aer", lambda a, s: alignment_error_rate(a, s).aer),
+        ("aer", lambda a, s, p: alignment_error_rate(a, s, p).aer),
         ("split_heads", split),
         ("reset_after", ResetAfterUnit),
     ],

@@ -1,0 +1,76 @@
+"""What notebook 06's last exercise asks for, by the course's own classes.
+
+A small model is trained from Chinese to English by the notebook's own loop, with three
+seeds. `exercises.own_translator` holds a learner's model against these figures.
+"""
+
+import time
+
+import torch
+from torch import nn
+
+from tools.experiments.runs import build, loss_of, up_to, village
+from utils.data import BatchLoader
+from utils.decoding import greedy_decode
+from utils.exercises.put_together import HELD_OUT, MAX_WORDS, measure
+from utils.training import train_step
+
+SETTINGS = {
+    "direction": "zh-en",
+    "max_words": MAX_WORDS,
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "bidirectional": True,
+    "batch_size": 64,
+    "num_epochs": 4,
+    "lr": 6e-3,
+    "clip": 1.0,
+    "held_out": HELD_OUT,
+}
+RUNS = [{"seed": seed} for seed in range(3)]
+
+
+class WithWeights(nn.Module):
+    """A model of the course that answers as the exercise asks: logits and weights."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, source, target_in, source_lens):
+        logits, state = self.model(source, target_in, source_lens)
+        return logits, state.attention_weights
+
+
+def translated(model, source, source_lens, max_steps):
+    return greedy_decode(model.model, source, source_lens, max_steps)
+
+
+def run(settings, seed):
+    """Train with one seed; its figures on held-out sentences."""
+    corpus, vocabs = village(settings["direction"])
+    pairs = up_to(corpus["train"], settings["max_words"])
+    loader = BatchLoader(pairs, *vocabs, settings["batch_size"], seed)
+    model = build("attention", vocabs, seed, settings)
+    seconds = train(model, loader, settings)
+    found, _ = measure(WithWeights(model).eval(), translated)
+    found = {name: round(value, 3) for name, value in found.items()}
+    return (
+        {"parameters": sum(p.numel() for p in model.parameters())}
+        | found
+        | {"seconds": round(seconds)}
+    )
+
+
+def train(model, loader, settings):
+    """As the notebook does: Adam, its rate falling to 0. Returns processor seconds."""
+    start = time.process_time()
+    optimizer = torch.optim.Adam(model.parameters(), settings["lr"])
+    steps = settings["num_epochs"] * len(loader)
+    falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0.01, steps)
+    loss_function = loss_of(model)
+    for epoch in range(settings["num_epochs"]):
+        for batch in loader.epoch(epoch):
+            train_step(model, batch, optimizer, settings["clip"], loss_function)
+            falling.step()
+    return time.process_time() - start
