@@ -101,6 +101,26 @@ def test_each_exercise_has_a_solution(path):
     assert [(int(n), kind) for n, kind in solved] == [(n, k) for n, k, _ in found]
 
 
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_each_idea_is_practised_and_asked_for(path):
+    notebook, page = load(path), read("notebooks/INSTRUCTOR.md")
+    (learned,) = (
+        cell.source.split("## What you have learned")[1]
+        for cell in notebook.cells
+        if "## What you have learned" in cell.source
+    )
+    rows = re.findall(
+        rf"^\| {path.name[:2]} \| .+? \| ([\d, ]+) \| ([\d, ]+) \|$", page, re.MULTILINE
+    )
+    assert len(rows) == len(re.findall(r"^- ", learned, re.MULTILINE))
+    numbers = {n for n, _, _ in exercises_in(notebook)}
+    asked = re.findall(r"^\*\*(\d+)\.\*\*", page, re.MULTILINE)
+    assert asked == [str(n) for n in range(1, len(asked) + 1)]
+    for practised, questions in rows:
+        assert {int(n) for n in practised.split(",")} <= numbers
+        assert {n.strip() for n in questions.split(",")} <= set(asked)
+
+
 # --- bugs to find ------------------------------------------------------------------
 
 
