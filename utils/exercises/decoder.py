@@ -454,10 +454,6 @@ def init_state_by_loops(enc_outputs, enc_hidden, valid_lens, project_keys, bridg
     return enc_outputs, torch.stack(keys), torch.stack(first), valid_lens
 
 
-def _kept(o, h, n, project, bridge):
-    return o, project(o), bridge(h), n
-
-
 def _four_fields(function, *arguments):
     """What the function returns; of an AttentionState with four fields, these."""
     state = function(*arguments)
@@ -758,9 +754,6 @@ decoder_step = Exercise(
         "asked for.": [
             lambda x, s, *m: _stepped(
                 x, s, *m, kept=lambda h, o, new: (*s[:2], new, s[3])
-            ),
-            lambda x, s, *m: _stepped(
-                x, s, *m, kept=lambda h, o, new: [*s[:2], new, s[3]]
             ),
         ],
         "the output layer is missing: logits have a number for every word of the "
@@ -1170,10 +1163,6 @@ def _by_both(attention, queries, enc_outputs, valid_lens):
     )
 
 
-def _unprojected(attention, queries, enc_outputs, valid_lens):
-    return attention.attend(queries, enc_outputs, enc_outputs, valid_lens)[1]
-
-
 def _projected_twice(attention, queries, enc_outputs, valid_lens):
     keys = attention.project_keys(attention.project_keys(enc_outputs))
     return attention.attend(queries, keys, enc_outputs, valid_lens)[1]
@@ -1246,7 +1235,7 @@ all_weights = Exercise(
             lambda *arguments: torch.cat(_by_steps(*arguments[:3], None), dim=1),
         ],
         "the keys aren't projected at all. With equal sizes, nothing raises.": [
-            _unprojected
+            lambda a, q, h, lens: a.attend(q, h, h, lens)[1]
         ],
         "the keys are projected twice: forward projects them, and attend takes them "
         "projected.": [_projected_twice, _unpacked_twice],
