@@ -4,12 +4,15 @@ B sentences in a batch, S source and T target positions, L layers, E embedding s
 hidden units, D the size of a value.
 """
 
+from functools import partial
+
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from utils.attention import AdditiveAttention
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw, seeded
+from utils.exercises.inputs import draw, real_positions, seeded
 from utils.exercises.scoring import scores_by_loops
 
 
@@ -24,47 +27,177 @@ def step_by_loops(x, hidden_state, last_context, attend, rnn):
     return weights, new
 
 
+def _side_by_side(context, x, _):
+    return torch.cat((context, x), dim=-1)
+
+
+def _one_step(
+    x,
+    hidden,
+    attend,
+    rnn,
+    query=lambda h, _: h[-1].unsqueeze(1),
+    got=lambda context, weights: (context, weights),
+    join=_side_by_side,
+    update=lambda rnn, inputs, h: rnn(inputs, h),
+    kept=lambda h, output, new: new,
+    shown=lambda context, weights: weights,
+):
+    """The right step, but for the options -> output, weights, state."""
+    context, weights = got(*attend(query(hidden, x)))
+    output, new = update(rnn, join(context, x, hidden), hidden)
+    return output, shown(context, weights), kept(hidden, output, new)
+
+
+def _top(h):
+    return h[-1].unsqueeze(1)
+
+
+# What goes wrong in any step that attends: options of _one_step.
+STEPS = {
+    "the query has no axis that counts queries. attend takes (B, Q, H), and here there "
+    "is one query a sentence.": [{"query": lambda h, x: h[-1]}],
+    "the axis of length 1 stands in front, where the sentences are counted. A query is "
+    "(B, 1, H).": [
+        {"query": lambda h, x: h[-1].unsqueeze(0)},
+        {"query": lambda h, x: h[-1:]},
+    ],
+    "the axis of length 1 stands last. A query is (B, 1, H).": [
+        {"query": lambda h, x: h[-1].unsqueeze(-1)}
+    ],
+    "the bottom layer asks. The query is the top layer's state.": [
+        {"query": lambda h, x: h[0].unsqueeze(1)}
+    ],
+    "all layers ask. The query is the top layer's state alone.": [
+        {"query": lambda h, x: h},
+        {"query": lambda h, x: h.transpose(0, 1)},
+        {"query": lambda h, x: h.mean(0).unsqueeze(1)},
+    ],
+    "this query is the last sentence's. Axis 0 of a hidden state is the layer, even "
+    "with batch_first.": [
+        {"query": lambda h, x: h[:, -1].unsqueeze(1)},
+        {"query": lambda h, x: h[:, -1:]},
+    ],
+    "reshape and view keep the numbers' order in memory: layers and sentences are "
+    "mixed. An index chooses a layer.": [
+        {"query": lambda h, x: h.reshape(len(x), -1, h.shape[-1])[:, -1:]}
+    ],
+    "the word asks. The query is the decoder's state s_{i-1}.": [
+        {"query": lambda h, x: x}
+    ],
+    "attend returns the context first, then the weights. Here they are exchanged.": [
+        {"got": lambda context, weights: (weights, context)}
+    ],
+    "attend gives two results, the context and the weights. Only the context is joined "
+    "with the word.": [{"got": lambda *answer: (answer, answer)}],
+    "word and context are joined in the wrong order: the context comes first. The "
+    "sizes add up either way, so nothing raises.": [
+        {"join": lambda c, x, h: torch.cat((x, c), dim=-1)}
+    ],
+    "context and word are joined along another axis than the last. Side by side they "
+    "are (B, 1, D + E).": [
+        {"join": lambda c, x, h: torch.cat((c, x), dim=1)},
+        {"join": lambda c, x, h: torch.cat((c, x))},
+        {"join": lambda c, x, h: torch.stack((c, x))},
+        {"join": lambda c, x, h: torch.stack((c, x), dim=-1)},
+    ],
+    "context and word don't have the same number of axes. Both are (B, 1, ...) as they "
+    "come.": [
+        {"join": lambda c, x, h: torch.cat((c[:, 0], x), dim=-1)},
+        {"join": lambda c, x, h: torch.cat((c, x[:, 0]), dim=-1)},
+    ],
+    "torch.cat takes one tuple or list of tensors, not several tensors.": [
+        {"join": lambda c, x, h: torch.cat(c, x)},
+        {"join": lambda c, x, h: torch.cat(c, x, -1)},
+        {"join": lambda c, x, h: torch.cat(c, x, dim=-1)},
+    ],
+    "context and word are added. They are joined: each keeps its own numbers.": [
+        {"join": lambda c, x, h: c + x}
+    ],
+    "the state s_{i-1} is joined with context or word. The GRU reads context and word "
+    "side by side; it has the state anyway.": [
+        {"join": lambda c, x, h: torch.cat((c, _top(h)), dim=-1)},
+        {"join": lambda c, x, h: torch.cat((_top(h), x), dim=-1)},
+        {"join": lambda c, x, h: torch.cat((c, x, _top(h)), dim=-1)},
+    ],
+    "the GRU reads the word alone. It needs the context beside it, so attend first.": [
+        {"join": lambda c, x, h: x}
+    ],
+    "the GRU reads the context alone: the word is never used.": [
+        {"join": lambda c, x, h: c}
+    ],
+    "the GRU gets inputs without an axis for time. With batch_first it reads (B, 1, D "
+    "+ E): one step.": [{"join": lambda c, x, h: _side_by_side(c, x, h)[:, 0]}],
+    "the GRU starts from zeros: it isn't given the state before.": [
+        {"update": lambda rnn, inputs, h: rnn(inputs)}
+    ],
+    "the GRU gets the top layer's state alone. It wants those of all layers, (L, B, "
+    "H).": [
+        {"update": lambda rnn, inputs, h: rnn(inputs, h[-1])},
+        {"update": lambda rnn, inputs, h: rnn(inputs, h[-1:])},
+        {"update": lambda rnn, inputs, h: rnn(inputs, _top(h))},
+    ],
+    "the hidden_state returned is the old one: the next step would start from s_{i-1} "
+    "again.": [{"kept": lambda h, output, new: h}],
+    "the hidden_state returned is the top layer's alone. Each layer needs its own at "
+    "the next step: (L, B, H).": [
+        {"kept": lambda h, output, new: new[-1]},
+        {"kept": lambda h, output, new: new[-1:]},
+    ],
+    "the GRU's output is taken for its state. nn.GRU returns the output first, then "
+    "the new state of all layers, (L, B, H).": [
+        {"kept": lambda h, output, new: output},
+        {"update": lambda rnn, inputs, h: rnn(inputs, h)[::-1]},
+    ],
+    "the context is returned in the weights' place.": [
+        {"shown": lambda context, weights: context}
+    ],
+}
+
+
+def _wrong_steps(step):
+    """STEPS as the mistakes of an exercise whose step takes these options."""
+    return {
+        sentence: [partial(step, **options) for options in variants]
+        for sentence, variants in STEPS.items()
+    }
+
+
+def _updated(x, hidden_state, last_context, attend, rnn, **options):
+    return _one_step(x, hidden_state, attend, rnn, **options)[1:]
+
+
 def _updated_first(x, hidden_state, last_context, attend, rnn):
     _, new = rnn(torch.cat((last_context, x), dim=-1), hidden_state)
-    return attend(new[-1].unsqueeze(1))[1], new
+    return attend(_top(new))[1], new
 
 
 def _between(x, hidden_state, last_context, attend, rnn):
     """Queries with the state after a first update, then updates the old one."""
     _, new = rnn(torch.cat((last_context, x), dim=-1), hidden_state)
-    context, weights = attend(new[-1].unsqueeze(1))
-    return weights, rnn(torch.cat((context, x), dim=-1), hidden_state)[1]
+    return _one_step(x, hidden_state, attend, rnn, query=lambda *_: _top(new))[1:]
 
 
 def _updated_twice(x, hidden_state, last_context, attend, rnn):
     _, new = _updated_first(x, hidden_state, last_context, attend, rnn)
-    return step_by_loops(x, new, last_context, attend, rnn)
+    return _updated(x, new, last_context, attend, rnn)
 
 
 def _attended_again(*arguments):
-    attend = arguments[3]
-    _, new = step_by_loops(*arguments)
-    return attend(new[-1].unsqueeze(1))[1], new
+    _, new = _updated(*arguments)
+    return arguments[3](_top(new))[1], new
 
 
-def _other_order(x, hidden_state, last_context, attend, rnn):
-    context, weights = attend(hidden_state[-1].unsqueeze(1))
-    return weights, rnn(torch.cat((x, context), dim=-1), hidden_state)[1]
+def _too_early(x, hidden_state, last_context, attend, rnn):
+    _, new = rnn(torch.cat((context, x), dim=-1), hidden_state)  # noqa: F821
+    context, weights = attend(_top(new))
+    return weights, new
 
 
-def _forgotten(x, hidden_state, last_context, attend, rnn):
-    context, weights = attend(hidden_state[-1].unsqueeze(1))
-    return weights, rnn(torch.cat((context, x), dim=-1))[1]
-
-
-def _bottom_asks(x, hidden_state, last_context, attend, rnn):
-    context, weights = attend(hidden_state[0].unsqueeze(1))
-    return weights, rnn(torch.cat((context, x), dim=-1), hidden_state)[1]
-
-
-def _old_context(x, hidden_state, last_context, attend, rnn):
-    _, weights = attend(hidden_state[-1].unsqueeze(1))
-    return weights, rnn(torch.cat((last_context, x), dim=-1), hidden_state)[1]
+def _with_both(*arguments):
+    """The result, and the context too."""
+    weights, new = _updated(*arguments)
+    return _updated(*arguments, shown=lambda context, _: context)[0], weights, new
 
 
 def _step_case(seed, B, L, E, H, D, S, lens):
@@ -85,9 +218,9 @@ attend_then_update = Exercise(
     "attend_then_update",
     step_by_loops,
     cases=[
-        _step_case(0, 2, 2, 3, 4, 5, 6, [6, 3]),
-        _step_case(1, 2, 2, 3, 4, 5, 6, [2, 5]),
-        _step_case(2, 3, 1, 4, 5, 2, 7, [7, 1, 4]),
+        _step_case(0, 2, 3, 7, 4, 5, 6, [6, 3]),
+        _step_case(1, 2, 3, 7, 4, 5, 6, [2, 5]),
+        _step_case(2, 3, 2, 4, 5, 6, 7, [7, 1, 4]),
         _step_case(3, 3, 3, 3, 3, 3, 3, [3, 2, 1]),
     ],
     mistakes={
@@ -98,19 +231,30 @@ attend_then_update = Exercise(
         "the state is updated twice in one step.": [_updated_twice],
         "the weights returned belong to the new state. Those of s_{i-1} made the "
         "context.": [_attended_again],
-        "context and word are joined in the wrong order: the GRU's weights expect the "
-        "context first.": [_other_order],
-        "the GRU starts from zeros: it isn't given the state before.": [_forgotten],
-        "the GRU reads the last step's context, not the one attended to now.": [
-            _old_context
+        "`context` is read in a line above the one that makes it.": [_too_early],
+        "the last step's context still enters the GRU. The one attended to now takes "
+        "its place.": [
+            lambda x, h, last, *m: _updated(
+                x, h, last, *m, join=lambda c, x, _: torch.cat((last, x), -1)
+            ),
+            lambda x, h, last, *m: _updated(
+                x, h, last, *m, join=lambda c, x, _: torch.cat((c + last, x), -1)
+            ),
+            lambda x, h, last, *m: _updated(
+                x, h, last, *m, join=lambda c, x, _: torch.cat((c, last, x), -1)
+            ),
         ],
-        "the bottom layer asks. The query is the top layer's state.": [_bottom_asks],
-        "the hidden_state returned is the old one: the next step would start from "
-        "s_{i-1} "
-        "again.": [lambda *arguments: (step_by_loops(*arguments)[0], arguments[1])],
+        "the last context asks. The query is the decoder's state s_{i-1}.": [
+            lambda x, h, last, *m: _updated(x, h, last, *m, query=lambda *_: last)
+        ],
         "the two results are exchanged: first the weights, then the state.": [
-            lambda *arguments: step_by_loops(*arguments)[::-1]
+            lambda *arguments: _updated(*arguments)[::-1]
         ],
+        "three things are returned. Two are asked for: the weights, and the state.": [
+            _with_both,
+            lambda *arguments: tuple(_with_both(*arguments)[n] for n in (1, 0, 2)),
+        ],
+        **_wrong_steps(_updated),
     },
     given=("utils.attention.",),
 )
@@ -191,12 +335,22 @@ annotations = Exercise(
             lambda x, f, b: _joined(x, f, b, turn=1, back=0),
             lambda x, f, b: _joined(x, f, b, turn=(0, 1), back=1),
         ],
+        "several axes are turned round, not the words alone. Which axis of (B, S, E) "
+        "is time?": [
+            lambda x, f, b: _joined(x, f, b, turn=(0, 1, 2), back=1),
+            lambda x, f, b: _joined(x, f, b, turn=(0, 1, 2), back=(0, 1, 2)),
+            lambda x, f, b: _joined(x, f, b, turn=(1, 2), back=1),
+            lambda x, f, b: _joined(x, f, b, turn=(1, 2), back=(1, 2)),
+        ],
         "the halves stand in the wrong order: [forwards; backwards] is asked for.": [
             lambda x, f, b: torch.cat(_halves(x, f, b)[::-1], dim=-1),
             lambda x, f, b: torch.cat(_halves(x, f, b, back=None)[::-1], dim=-1),
         ],
-        "the two GRUs are exchanged: `backwards` has to read from right to left.": [
+        "the two GRUs are exchanged, or their directions: `forwards` reads from left "
+        "to right, `backwards` from right to left.": [
             lambda x, f, b: _joined(x, b, f),
+            lambda x, f, b: torch.cat(_halves(x, b, f)[::-1], dim=-1),
+            lambda x, f, b: torch.cat((f(x.flip(1))[0], b(x)[0]), dim=-1),
         ],
         "one GRU reads in both directions. The second direction has weights of its "
         "own.": [lambda x, f, b: _joined(x, f, f), lambda x, f, b: _joined(x, b, b)],
@@ -209,13 +363,30 @@ annotations = Exercise(
             lambda x, f, b: torch.stack(_halves(x, f, b), dim=2),
             lambda x, f, b: torch.stack(_halves(x, f, b), dim=-1),
         ],
+        "reshape and view keep the numbers' order in memory: words and halves are "
+        "mixed. torch.cat along the last axis sets the halves side by side.": [
+            lambda x, f, b: torch.stack(_halves(x, f, b), 1).reshape(*x.shape[:2], -1),
+            lambda x, f, b: torch.stack(_halves(x, f, b)).reshape(*x.shape[:2], -1),
+            lambda x, f, b: torch.stack(_halves(x, f, b), -1).flatten(2),
+            lambda x, f, b: _joined(x, f, b, dim=1).reshape(*x.shape[:2], -1),
+            lambda x, f, b: _joined(x, f, b, dim=0).reshape(*x.shape[:2], -1),
+        ],
+        "the second GRU goes on from the first one's last state. It starts from zeros, "
+        "as the first does.": [
+            lambda x, f, b: torch.cat(
+                (f(x)[0], b(x.flip(1), f(x)[1])[0].flip(1)), dim=-1
+            )
+        ],
         "the halves are added, or their mean is taken. An annotation keeps both, side "
         "by side: 2H wide.": [
             lambda x, f, b: sum(_halves(x, f, b)),
             lambda x, f, b: sum(_halves(x, f, b)) / 2,
         ],
-        "these are the last states alone. nn.GRU returns two things, and the first has "
-        "a state for every word.": [
+        "a last state stands in the place of every word's. nn.GRU returns two things, "
+        "and the first has a state for every word.": [
+            lambda x, f, b: torch.cat(
+                (f(x)[0], b(x.flip(1))[0][:, -1:].expand_as(f(x)[0])), dim=-1
+            ),
             lambda x, f, b: torch.cat((f(x)[1], b(x.flip(1))[1]), dim=-1),
             lambda x, f, b: torch.cat((f(x)[1][-1], b(x.flip(1))[1][-1]), dim=-1),
             lambda x, f, b: torch.cat((f(x)[1], b(x.flip(1))[1].flip(1)), dim=-1),
@@ -283,8 +454,11 @@ def init_state_by_loops(enc_outputs, enc_hidden, valid_lens, project_keys, bridg
     return enc_outputs, torch.stack(keys), torch.stack(first), valid_lens
 
 
-def _kept(o, h, n, project, bridge):
-    return o, project(o), bridge(h), n
+def _four_fields(function, *arguments):
+    """What the function returns; of an AttentionState with four fields, these."""
+    state = function(*arguments)
+    named = isinstance(state, tuple) and state[4:] == (None, None)
+    return state[:4] if named else state
 
 
 class _Tanh(nn.Linear):
@@ -325,8 +499,9 @@ init_state = Exercise(
         "the first hidden_state didn't pass the bridge: it has the encoder's size.": [
             lambda o, h, n, p, b: (o, p(o), h, n)
         ],
-        "only the top layer is handed on. The decoder has as many layers, and each "
-        "needs a first state: (L, B, H).": [
+        "one layer alone is handed on. The decoder has as many layers, and each needs "
+        "a first state: (L, B, H).": [
+            lambda o, h, n, p, b: (o, p(o), b(h[0]).unsqueeze(0), n),
             lambda o, h, n, p, b: (o, p(o), b(h[-1]), n),
             lambda o, h, n, p, b: (o, p(o), b(h[-1:]), n),
             lambda o, h, n, p, b: (o, p(o), h[-1], n),
@@ -336,7 +511,10 @@ init_state = Exercise(
         ],
         "the outputs are projected, too. As values they stay as they are: the context "
         "is a sum of annotations.": [lambda o, h, n, p, b: (p(o), p(o), b(h), n)],
-        "the outputs passed the bridge. The bridge is for the last states.": [
+        "outputs or keys passed the bridge. The bridge is for the encoder's hidden "
+        "state.": [
+            lambda o, h, n, p, b: (o, p(o), b(o.mean(1)).unsqueeze(0), n),
+            lambda o, h, n, p, b: (o, b(p(o)), b(h), n),
             lambda o, h, n, p, b: (o, p(o), b(o), n),
             lambda o, h, n, p, b: (o, p(o), b(o.mean(1)), n),
             lambda o, h, n, p, b: (b(o), p(o), b(h), n),
@@ -369,6 +547,24 @@ init_state = Exercise(
         ],
         "the outputs themselves aren't carried. The context will be their weighted "
         "sum.": [lambda o, h, n, p, b: (p(o), b(h), n)],
+        "the lengths are changed, or made into a mask. They are handed on as they "
+        "came, and count <eos>.": [
+            lambda o, h, n, p, b: (o, p(o), b(h), n - 1),
+            lambda o, h, n, p, b: (o, p(o), b(h), n + 1),
+            lambda o, h, n, p, b: (o, p(o), b(h), real_positions(n, o.shape[1])),
+        ],
+        "the decoder starts from zeros. Its first state comes from the encoder, "
+        "through the bridge.": [
+            lambda o, h, n, p, b: (o, p(o), torch.zeros_like(b(h)), n)
+        ],
+        "the first state passes a second tanh. The bridge has its own.": [
+            lambda o, h, n, p, b: (o, p(o), b(h).tanh(), n)
+        ],
+        "the four stand one inside the other. Return them side by side.": [
+            lambda o, h, n, p, b: ((o, b(h)), p(o), n),
+            lambda o, h, n, p, b: ((o, p(o)), b(h), n),
+            lambda o, h, n, p, b: (o, p(o), (b(h), n)),
+        ],
         "everything is handed on as it came: neither function was called.": [
             lambda o, h, n, p, b: (o, o, h, n),
         ],
@@ -397,6 +593,8 @@ init_state = Exercise(
         "bridge to "
         "the last states.": [lambda o, h, n, p, b: (o, b(o), p(h), n)],
     },
+    unwrap=_four_fields,
+    given=("utils.seq2seq.AttentionState",),
 )
 
 
@@ -417,38 +615,23 @@ def full_step_by_loops(x, state, attention, rnn, dense):
     return dense(output), weights, new
 
 
-def _asked(state, attention, query=None, keys=None, values=None, masked=True):
-    """What attend gives to this query, or to s_{i-1}."""
-    query = state[2][-1].unsqueeze(1) if query is None else query
+def _stepped(
+    x, state, attention, rnn, dense, keys=None, values=None, masked=True, **options
+):
+    """The right step, but for the options: those of _one_step, and these three."""
+    keys = state[1] if keys is None else keys
     values = state[0] if values is None else values
-    lens = state[3] if masked else None
-    return attention.attend(query, state[1] if keys is None else keys, values, lens)
 
+    def attend(query):
+        return attention.attend(query, keys, values, state[3] if masked else None)
 
-def _stepped(x, state, attention, rnn, dense, join=None, **options):
-    """The right step, but for the options."""
-    context, weights = _asked(state, attention, **options)
-    inputs = join(context, x) if join else torch.cat((context, x), dim=-1)
-    output, new = rnn(inputs, state[2])
+    output, weights, new = _one_step(x, state[2], attend, rnn, **options)
     return dense(output), weights, new
 
 
-def _step_by_call(x, state, attention, rnn, dense, keys=0):
+def _step_by_call(x, state, attention, rnn, dense):
     """`context, weights = attention(...)`, which gives the context alone."""
-    values, hidden = state[0], state[2]
-    context, weights = attention(hidden[-1].unsqueeze(1), state[keys], values, state[3])
-    output, new = rnn(torch.cat((context, x), dim=-1), hidden)
-    return dense(output), weights, new
-
-
-def _step_with_whole_answer(x, state, attention, rnn, dense):
-    answer = _asked(state, attention)
-    output, new = rnn(torch.cat((answer, x), dim=-1), state[2])
-    return dense(output), answer, new
-
-
-def _exchanged_answer(x, state, attention, rnn, dense):
-    weights, context = _asked(state, attention)
+    context, weights = attention(_top(state[2]), state[0], state[0], state[3])
     output, new = rnn(torch.cat((context, x), dim=-1), state[2])
     return dense(output), weights, new
 
@@ -456,34 +639,35 @@ def _exchanged_answer(x, state, attention, rnn, dense):
 def _with_weights(x, state, attention, rnn, dense, normalise):
     """Weights made of the scores by another way."""
     values, keys, hidden, _ = state
-    weights = normalise(attention.score(hidden[-1].unsqueeze(1), keys))
+    weights = normalise(attention.score(_top(hidden), keys))
     output, new = rnn(torch.cat((weights @ values, x), dim=-1), hidden)
     return dense(output), weights, new
 
 
-def _step_without_time(x, state, attention, rnn, dense):
-    context, weights = _asked(state, attention)
-    output, new = rnn(torch.cat((context[:, 0], x[:, 0]), dim=-1), state[2])
-    return dense(output), weights, new
+def _asks_again(*arguments):
+    logits, _, new = _stepped(*arguments)
+    return logits, _stepped(*arguments, query=lambda *_: _top(new))[1], new
 
 
-def _asks_again(x, state, attention, rnn, dense):
-    logits, _, new = _stepped(x, state, attention, rnn, dense)
-    return logits, _asked(state, attention, new[-1].unsqueeze(1))[1], new
+def _word_first(x, state, attention, rnn, dense, context):
+    """Updates with the word and some context, then attends."""
+    _, new = rnn(torch.cat((context, x), dim=-1), state[2])
+    state = (*state[:2], new, state[3])
+    return _stepped(x, state, attention, rnn, dense)
 
 
-def _word_first(x, state, attention, rnn, dense):
-    """Updates with the word and the encoder's last output, then attends."""
-    _, new = rnn(torch.cat((state[0][:, -1:], x), dim=-1), state[2])
-    context, weights = _asked(state, attention, new[-1].unsqueeze(1))
-    output, new = rnn(torch.cat((context, x), dim=-1), new)
-    return dense(output), weights, new
-
-
-def _gru_exchanged(x, state, attention, rnn, dense):
-    context, weights = _asked(state, attention)
-    new, output = rnn(torch.cat((context, x), dim=-1), state[2])
-    return dense(output), weights, new
+def _read(x, state, attention, rnn, dense, part):
+    """Logits from a part of these: query, context, word, output, new state."""
+    query, seen = _top(state[2]), []
+    output, weights, new = _stepped(
+        x,
+        state,
+        attention,
+        rnn,
+        lambda output: output,
+        got=lambda *answer: seen.append(answer[0]) or answer,
+    )
+    return dense(part(query, seen[0], x, output, new)), weights, new
 
 
 def _full_case(seed, B, L, E, H, D, S, A, V, lens):
@@ -507,201 +691,101 @@ decoder_step = Exercise(
         _full_case(4, 3, 3, 3, 3, 3, 3, 3, 3, [3, 2, 1]),
     ],
     mistakes={
-        "the query has no axis that counts queries. attend takes (B, Q, H), and here "
-        "there is one query a sentence.": [
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1])
-        ],
-        "the axis of length 1 stands in front, where the sentences are counted. "
-        "A query "
-        "is (B, 1, H).": [
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1].unsqueeze(0)),
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1:]),
-        ],
-        "the axis of length 1 stands last. A query is (B, 1, H).": [
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][-1].unsqueeze(-1))
-        ],
-        "the bottom layer asks. The query is the top layer's state.": [
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][0].unsqueeze(1))
-        ],
-        "all layers ask. The query is the top layer's state alone.": [
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2]),
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2].transpose(0, 1)),
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2].mean(0).unsqueeze(1)),
-        ],
-        "this query is the last sentence's. Axis 0 of a hidden state is the layer, "
-        "even with batch_first.": [
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][:, -1].unsqueeze(1)),
-            lambda x, s, *m: _stepped(x, s, *m, query=s[2][:, -1:]),
-        ],
-        "the word asks. The query is the decoder's state s_{i-1}.": [
-            lambda x, s, *m: _stepped(x, s, *m, query=x)
+        **_wrong_steps(_stepped),
+        "fields of the state are exchanged. It holds outputs, projected keys, hidden "
+        "state, lengths; and attend takes the keys before the values.": [
+            lambda x, s, *m: _stepped(x, (s[0], s[2], s[1], s[3]), *m),
+            lambda x, s, *m: _stepped(x, (s[1], s[0], s[2], s[3]), *m),
         ],
         "padding gets weight: the lengths are not used.": [
-            lambda x, s, *m: _stepped(x, s, *m, masked=False)
+            lambda *a: _stepped(*a, masked=False)
         ],
         "attend wants keys that are projected already, and these are the outputs. With "
         "equal sizes, nothing raises.": [
             lambda x, s, *m: _stepped(x, s, *m, keys=s[0]),
-            lambda x, s, *m: _stepped(x, s, *m, keys=s[0], values=s[1]),
         ],
         "the context is a sum of projected keys. The values are the encoder's "
         "outputs.": [lambda x, s, *m: _stepped(x, s, *m, values=s[1])],
+        "the context is a sum, or a mean, without the weights. attend returns the "
+        "context.": [
+            lambda x, s, *m: _stepped(
+                x, s, *m, got=lambda _, w: (s[0].mean(1, keepdim=True), w)
+            ),
+            lambda x, s, *m: _stepped(
+                x, s, *m, got=lambda _, w: (s[0].sum(1, keepdim=True), w)
+            ),
+        ],
         "the keys are projected twice. They are projected already: attend takes "
         "them so, "
         "a call `attention(...)` would do it again.": [
             lambda x, s, a, *m: _stepped(x, s, a, *m, keys=a.project_keys(s[1])),
-            lambda *arguments: _step_by_call(*arguments, keys=1),
+            lambda x, s, a, *m: a(_top(s[2]), s[1], s[0], s[3]),
         ],
         "a call `attention(...)` gives the context alone, and unpacking it takes its "
         "sentences apart. Two results, context and weights, come from attend.": [
             _step_by_call
         ],
-        "attend returns the context first, then the weights. Here they are "
-        "exchanged.": [_exchanged_answer],
         "the query is projected twice: attend applies W_q itself.": [
-            lambda x, s, a, *m: _stepped(
-                x, s, a, *m, query=a.W_q(s[2][-1].unsqueeze(1))
-            )
+            lambda x, s, a, *m: _stepped(x, s, a, *m, query=lambda h, _: a.W_q(_top(h)))
         ],
         "the weights sum to 1 over the queries, and there is one: all of them are 1. "
         "Softmax goes over the source positions.": [
             lambda *a: _with_weights(*a, lambda scores: scores.softmax(1))
         ],
-        "attend gives two results, the context and the weights. Only the context is "
-        "joined with the word.": [_step_with_whole_answer],
-        "word and context are joined in the wrong order: the context comes first. The "
-        "sizes add up either way, so nothing raises.": [
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((x, c), dim=-1))
-        ],
-        "context and word are joined along another axis than the last. Side by side "
-        "they are (B, 1, D + E).": [
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x), dim=1)),
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x))),
-            lambda *a: _stepped(*a, join=lambda c, x: torch.stack((c, x))),
-            lambda *a: _stepped(*a, join=lambda c, x: torch.stack((c, x), dim=-1)),
-        ],
-        "context and word don't have the same number of axes. Both are (B, 1, "
-        "...) as they "
-        "come.": [
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c[:, 0], x), dim=-1)),
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat((c, x[:, 0]), dim=-1)),
-        ],
-        "torch.cat takes one tuple or list of tensors, not several tensors.": [
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat(c, x)),
-            lambda *a: _stepped(*a, join=lambda c, x: torch.cat(c, x, dim=-1)),
-        ],
-        "context and word are added. They are joined: each keeps its own numbers.": [
-            lambda *a: _stepped(*a, join=lambda c, x: c + x)
-        ],
-        "the context is joined with the state s_{i-1}. It is the word that the GRU "
-        "reads beside the context; it has the state anyway.": [
-            lambda x, s, *m: _stepped(
-                x,
-                s,
-                *m,
-                join=lambda c, _: torch.cat((c, s[2][-1].unsqueeze(1)), dim=-1),
-            ),
-            lambda x, s, *m: _stepped(
-                x,
-                s,
-                *m,
-                join=lambda c, x: torch.cat((c, x, s[2][-1].unsqueeze(1)), dim=-1),
-            ),
-        ],
-        "the GRU reads the word alone. It needs the context beside it, so attend "
-        "first.": [lambda *a: _stepped(*a, join=lambda c, x: x)],
-        "the GRU reads the context alone: the word is never used.": [
-            lambda *a: _stepped(*a, join=lambda c, x: c)
-        ],
-        "the GRU gets inputs without an axis for time. With batch_first it reads "
-        "(B, 1, "
-        "D + E): one step.": [_step_without_time],
-        "the GRU starts from zeros: it isn't given the state before.": [
-            lambda x, s, a, rnn, *m: _stepped(
-                x, s, a, lambda inputs, _: rnn(inputs), *m
-            )
-        ],
-        "the GRU gets the top layer's state alone. It wants those of all layers, "
-        "(L, B, "
-        "H).": [
-            lambda x, s, a, rnn, *m: _stepped(
-                x, s, a, lambda inputs, h: rnn(inputs, h[-1]), *m
-            ),
-            lambda x, s, a, rnn, *m: _stepped(
-                x, s, a, lambda inputs, h: rnn(inputs, h[-1:]), *m
-            ),
-            lambda x, s, a, rnn, *m: _stepped(
-                x, s, a, lambda inputs, h: rnn(inputs, h[-1].unsqueeze(1)), *m
-            ),
-        ],
-        "nn.GRU returns its output first, then the new state of all layers. Here they "
-        "are exchanged.": [_gru_exchanged],
         "nn.GRU returns two things, and `dense` reads the first.": [
-            lambda x, s, a, rnn, dense: dense(
-                rnn(torch.cat((_asked(s, a)[0], x), dim=-1), s[2])
-            )
+            lambda *a: _read(*a, lambda q, c, x, output, new: (output, new))
         ],
         "the weights returned belong to the new state. Those of s_{i-1} made the "
         "context.": [_asks_again],
         "the state is updated before it asks. In the paper's order, s_{i-1} asks "
-        "first.": [_word_first],
-        "the output layer is missing: logits have a number for every word of the "
-        "vocabulary.": [
-            lambda x, s, a, rnn, dense: _stepped(x, s, a, rnn, lambda o: o)
+        "first.": [
+            lambda x, s, *m: _word_first(x, s, *m, s[0][:, -1:]),
+            lambda x, s, *m: _word_first(x, s, *m, torch.zeros_like(s[0][:, :1])),
+            lambda x, s, a, rnn, dense: _stepped(
+                x,
+                s,
+                a,
+                rnn,
+                dense,
+                query=lambda h, x: _top(rnn(F.pad(x, (s[0].shape[-1], 0)), h)[1]),
+            ),
         ],
+        "the whole state is returned as the third part. The new hidden state alone is "
+        "asked for.": [
+            lambda x, s, *m: _stepped(
+                x, s, *m, kept=lambda h, o, new: (*s[:2], new, s[3])
+            ),
+        ],
+        "the output layer is missing: logits have a number for every word of the "
+        "vocabulary.": [lambda *a: _stepped(*a[:4], lambda output: output)],
         "these are probabilities. Logits are asked for: what `dense` gives, before any "
         "softmax.": [
-            lambda x, s, a, rnn, dense: _stepped(
-                x, s, a, rnn, lambda o: dense(o).softmax(-1)
-            ),
-            lambda x, s, a, rnn, dense: _stepped(
-                x, s, a, rnn, lambda o: dense(o).log_softmax(-1)
-            ),
+            lambda *a: (_stepped(*a)[0].softmax(-1), *_stepped(*a)[1:]),
+            lambda *a: (_stepped(*a)[0].log_softmax(-1), *_stepped(*a)[1:]),
         ],
         "the logits are made from the state before. `dense` reads s_i, the GRU's "
-        "output.": [
-            lambda x, s, a, rnn, dense: _stepped(
-                x, s, a, rnn, lambda o: dense(s[2][-1].unsqueeze(1))
-            )
-        ],
-        "`dense` reads the GRU's output alone, s_i. The context has entered it "
+        "output.": [lambda *a: _read(*a, lambda q, c, x, output, new: q)],
+        "`dense` reads the GRU's output alone, s_i. Context and word have entered it "
         "already.": [
-            lambda x, s, a, rnn, dense: dense(_asked(s, a)[0]),
-            lambda x, s, a, rnn, dense: dense(
-                torch.cat((_asked(s, a)[0], _stepped(x, s, a, rnn, lambda o: o)[0]), -1)
+            lambda *a: _read(*a, lambda q, c, x, output, new: c),
+            lambda *a: _read(*a, lambda q, c, x, output, new: torch.cat((c, x), -1)),
+            lambda *a: _read(
+                *a, lambda q, c, x, output, new: torch.cat((output, c), -1)
             ),
-            lambda x, s, a, rnn, dense: dense(
-                torch.cat((_stepped(x, s, a, rnn, lambda o: o)[0], _asked(s, a)[0]), -1)
+            lambda *a: _read(
+                *a, lambda q, c, x, output, new: torch.cat((c, output), -1)
             ),
+        ],
+        "`dense` reads all layers, or another layer. The output is the top layer's new "
+        "state alone.": [
+            lambda *a: _read(*a, lambda q, c, x, output, new: new),
+            lambda *a: _read(*a, lambda q, c, x, output, new: new[0].unsqueeze(1)),
         ],
         "this is the best word's id. Logits are asked for: a number for every word.": [
-            lambda x, s, a, rnn, dense: _stepped(
-                x, s, a, rnn, lambda o: dense(o).argmax(-1)
-            )
-        ],
-        "the third part is the top layer's new state alone. Each layer needs its "
-        "own at "
-        "the next step: (L, B, H).": [
-            lambda *a: (*_stepped(*a)[:2], _stepped(*a)[2][-1]),
-            lambda *a: (*_stepped(*a)[:2], _stepped(*a)[2][-1:]),
-        ],
-        "`dense` reads all layers. The output is the top layer's new state alone.": [
-            lambda *arguments: (
-                arguments[-1](_stepped(*arguments)[2]),
-                *_stepped(*arguments)[1:],
-            )
+            lambda *a: (_stepped(*a)[0].argmax(-1), *_stepped(*a)[1:])
         ],
         "the axis for time is missing: logits are (B, 1, V), those of one step.": [
             lambda *a: (_stepped(*a)[0].squeeze(1), *_stepped(*a)[1:])
-        ],
-        "the hidden_state returned is the old one: the next step would start from "
-        "s_{i-1} again.": [lambda x, s, *m: (*_stepped(x, s, *m)[:2], s[2])],
-        "the third part is the output of the top layer. The new state of all layers is "
-        "asked for, (L, B, H): what nn.GRU returns second.": [
-            lambda x, s, a, rnn, dense: (
-                *_stepped(x, s, a, rnn, dense)[:2],
-                _stepped(x, s, a, rnn, lambda o: o)[0],
-            )
         ],
         "the three results stand in another order: logits, weights, hidden state.": [
             lambda *a: tuple(_stepped(*a)[n] for n in (0, 2, 1)),
@@ -714,13 +798,6 @@ decoder_step = Exercise(
             lambda *a: _stepped(*a)[0],
             lambda *a: tuple(_stepped(*a)[n] for n in (0, 2)),
             lambda *a: tuple(_stepped(*a)[n] for n in (0, 1)),
-        ],
-        "the second part is the context. The weights are asked for.": [
-            lambda x, s, a, *m: (
-                _stepped(x, s, a, *m)[0],
-                _asked(s, a)[0],
-                _stepped(x, s, a, *m)[2],
-            )
         ],
     },
     given=("utils.attention.",),
@@ -810,9 +887,45 @@ lstm_rows = Exercise(
         "the axis of length 1 stands in front. It counts queries: (N, 1, H).": [
             lambda s, rows: (s[0][-1:, rows], _chosen(s, rows)[1])
         ],
-        "h and c are exchanged in the state that is returned. With equal sizes, "
-        "nothing "
-        "raises.": [lambda s, rows: (_chosen(s, rows)[0], _chosen(s, rows)[1][::-1])],
+        "h and c are exchanged, as they come in or as they are returned. With equal "
+        "sizes, nothing raises.": [
+            lambda s, rows: (_chosen(s, rows)[0], _chosen(s, rows)[1][::-1]),
+            lambda s, rows: _chosen(s[::-1], rows),
+        ],
+        "the cell is lost: zeros, or a copy of h, stand in its place.": [
+            lambda s, rows: _chosen((s[0], torch.zeros_like(s[1])), rows),
+            lambda s, rows: _chosen((s[0], s[0]), rows),
+        ],
+        "the rows are counted from 0 already.": [
+            lambda s, rows: _chosen(s, rows - 1),
+        ],
+        "the rows are chosen twice. After the first time, the sentences are counted "
+        "anew.": [
+            lambda s, rows: (
+                _chosen(s, rows)[1][0][-1, rows].unsqueeze(1),
+                _chosen(s, rows)[1],
+            ),
+            lambda s, rows: _chosen(_chosen(s, rows)[1], rows),
+        ],
+        "only the top layer's state is kept. Every layer goes on with its own: (L, N, "
+        "H).": [
+            lambda s, rows: (
+                _chosen(s, rows)[0],
+                tuple(part[-1:, rows] for part in s),
+            ),
+            lambda s, rows: (_chosen(s, rows)[0], tuple(part[-1, rows] for part in s)),
+        ],
+        "this query is the last sentence's. Axis 0 of (L, N, H) is the layer.": [
+            lambda s, rows: (s[0][:, rows][:, -1].unsqueeze(1), _chosen(s, rows)[1]),
+            lambda s, rows: (s[0][:, rows][:, -1:], _chosen(s, rows)[1]),
+        ],
+        "reshape and view keep the numbers' order in memory: layers and sentences are "
+        "mixed. An index chooses a layer.": [
+            lambda s, rows: (
+                s[0][:, rows].reshape(len(rows), len(s[0]), -1)[:, -1:],
+                _chosen(s, rows)[1],
+            ),
+        ],
         "the state is a pair of tensors, and a pair has no rows to choose. Take "
         "h and c "
         "apart first.": [
@@ -862,6 +975,71 @@ lstm_rows = Exercise(
 )
 
 
+# What goes wrong where T steps' weights (B, 1, S), in a list, are to be (B, T, S).
+JOINED = {
+    "reshape and view keep the numbers' order in memory, and cut it up anew: "
+    "sentences are mixed. permute or transpose exchanges axes.": [
+        lambda w: torch.cat(w).reshape(len(w[0]), len(w), -1),
+        lambda w: torch.cat(w, dim=-1).reshape(len(w[0]), -1, len(w)),
+    ],
+    "the weights stand time first, (T, B, S). Axis 0 has to count the sentences; "
+    "joined along dim=1, the steps are (B, T, S) at once.": [
+        lambda w: torch.stack(w).squeeze(2),
+        lambda w: torch.cat(w, dim=1).transpose(0, 1),
+    ],
+    "torch.stack adds an axis; each step's weights (B, 1, S) have one for time "
+    "already.": [
+        lambda w: torch.stack(w),
+        lambda w: torch.stack(w, dim=1),
+        lambda w: torch.stack(w, dim=2),
+        lambda w: torch.stack(w, dim=-1),
+    ],
+    "squeeze without an axis takes away every axis of length 1: the sentences', too, "
+    "where there is one sentence.": [
+        lambda w: torch.stack([step.squeeze() for step in w], dim=1)
+    ],
+    "torch.cat without dim joins along axis 0, the sentences. Which axis of (B, 1, S) "
+    "is time?": [
+        lambda w: torch.cat(w),
+        lambda w: torch.cat(w).transpose(0, 1),
+    ],
+    "the steps are joined along the last axis, the source positions. Which axis of (B, "
+    "1, S) is time?": [
+        lambda w: torch.cat(w, dim=-1),
+        lambda w: torch.cat(w, dim=-1).squeeze(1),
+    ],
+    "the last two axes of the weights are exchanged. A row belongs to a step, a column "
+    "to a source position: (B, T, S).": [lambda w: torch.cat(w, dim=1).transpose(1, 2)],
+    "the steps are added up, or their mean is taken. Each step keeps its own row.": [
+        lambda w: sum(w),
+        lambda w: sum(w) / len(w),
+    ],
+    "these are one step's weights alone. There are T of them.": [
+        lambda w: w[0],
+        lambda w: w[-1],
+    ],
+    "a step is missing at the beginning or at the end. With `range`, the first step is "
+    "number 0.": [
+        lambda w: torch.cat(w[1:], dim=1),
+        lambda w: torch.cat(w[:-1], dim=1),
+    ],
+    "the steps stand in reverse order.": [lambda w: torch.cat(w[::-1], dim=1)],
+    "the weights are still a list of steps. torch.cat joins a list of tensors along an "
+    "axis that they have: which one is time?": [
+        lambda w: w,
+        lambda w: [step.squeeze(1) for step in w],
+    ],
+}
+
+
+def _wrongly_joined(*uses):
+    """JOINED as the mistakes of an exercise that uses such a function so."""
+    return {
+        sentence: [partial(use, join) for join in joins for use in uses]
+        for sentence, joins in JOINED.items()
+    }
+
+
 def from_d2l_by_loops(enc_outputs, attention_weights):
     """d2l's outputs (S, B, H), and a list of T steps' weights (B, 1, S) -> batch first:
     keys (B, S, H), weights (B, T, S).
@@ -887,78 +1065,35 @@ from_d2l = Exercise(
     cases=[
         _d2l_case(n, *sizes)
         for n, sizes in enumerate(
-            [(5, 2, 4, 3), (5, 2, 4, 3), (4, 3, 2, 6), (3, 3, 3, 3)]
+            [(5, 2, 4, 3), (5, 2, 4, 3), (4, 3, 2, 6), (4, 1, 2, 3), (3, 3, 3, 3)]
         )
     ],
     mistakes={
-        "reshape and view keep the numbers' order in memory, and cut it up anew: "
+        "reshape and view keep the outputs' order in memory, and cut it up anew: "
         "sentences are mixed. permute or transpose exchanges axes.": [
+            lambda o, w: (o.reshape(o.shape[1], len(o), -1), _ours(o, w)[1]),
             lambda o, w: (
-                o.reshape(o.shape[1], o.shape[0], -1),
-                _ours(o, w)[1],
-            ),
-            lambda o, w: (
-                _ours(o, w)[0],
-                torch.cat(w).reshape(o.shape[1], len(w), -1),
-            ),
-            lambda o, w: (
-                o.reshape(o.shape[1], o.shape[0], -1),
+                o.reshape(o.shape[1], len(o), -1),
                 torch.cat(w).reshape(o.shape[1], len(w), -1),
             ),
         ],
         "the outputs still stand time first. Axis 0 has to count the sentences.": [
             lambda o, w: (o, _ours(o, w)[1])
         ],
-        "the weights stand time first, (T, B, S). Axis 0 has to count the sentences; "
-        "joined along dim=1, the steps are (B, T, S) at once.": [
-            lambda o, w: (_ours(o, w)[0], torch.stack(w).squeeze(2)),
-            lambda o, w: (_ours(o, w)[0], torch.cat(w, dim=1).transpose(0, 1)),
-            lambda o, w: (o, torch.stack(w).squeeze(2)),
+        "the outputs are turned round. flip reverses the order along axes, permute "
+        "exchanges axes.": [
+            lambda o, w: (o.flip(0, 1), _ours(o, w)[1]),
+            lambda o, w: (o.flip(0), _ours(o, w)[1]),
         ],
-        "torch.stack adds an axis; each step's weights (B, 1, S) have one for time "
-        "already.": [
-            lambda o, w: (_ours(o, w)[0], torch.stack(w)),
-            lambda o, w: (o, torch.stack(w)),
-            lambda o, w: (_ours(o, w)[0], torch.stack(w, dim=1)),
-            lambda o, w: (_ours(o, w)[0], torch.stack(w, dim=2)),
-            lambda o, w: (_ours(o, w)[0], torch.stack(w, dim=-1)),
-        ],
-        "torch.cat without dim joins along axis 0, the sentences. Which axis of (B, 1, "
-        "S) is time?": [
-            lambda o, w: (_ours(o, w)[0], torch.cat(w)),
-            lambda o, w: (o, torch.cat(w)),
-        ],
-        "the steps are joined along the last axis, the source positions. Which axis of "
-        "(B, 1, S) is time?": [
-            lambda o, w: (_ours(o, w)[0], torch.cat(w, dim=-1)),
-        ],
-        "the last two axes of the outputs are exchanged. Batch first is (B, S, H).": [
+        "the axes of the outputs are exchanged, but not time and batch alone. Batch "
+        "first is (B, S, H).": [
             lambda o, w: (o.transpose(1, 2), _ours(o, w)[1]),
             lambda o, w: (o.permute(1, 2, 0), _ours(o, w)[1]),
             lambda o, w: (o.permute(2, 1, 0), _ours(o, w)[1]),
             lambda o, w: (o.permute(2, 0, 1), _ours(o, w)[1]),
         ],
-        "the last two axes of the weights are exchanged. A row belongs to a step, a "
-        "column to a source position: (B, T, S).": [
-            lambda o, w: (_ours(o, w)[0], _ours(o, w)[1].transpose(1, 2)),
-        ],
         "these are weights already. Another softmax makes them nearly level.": [
             lambda o, w: (_ours(o, w)[0], _ours(o, w)[1].softmax(-1)),
-        ],
-        "the steps are added up, or their mean is taken. Each step keeps its own "
-        "row.": [
-            lambda o, w: (_ours(o, w)[0], sum(w)),
-            lambda o, w: (_ours(o, w)[0], sum(w) / len(w)),
-            lambda o, w: (_ours(o, w)[0], torch.stack(w).mean(0)),
-        ],
-        "these are one step's weights alone. The list holds T of them.": [
-            lambda o, w: (_ours(o, w)[0], w[0]),
-            lambda o, w: (_ours(o, w)[0], w[-1]),
-        ],
-        "the weights are still a list of steps. torch.cat joins a list of tensors.": [
-            lambda o, w: (_ours(o, w)[0], w),
-            lambda o, w: (_ours(o, w)[0], [step.squeeze(1) for step in w]),
-            lambda o, w: (o, w),
         ],
         "the weights are a list: it has no axes to exchange. torch.cat or torch.stack "
         "makes one tensor of it.": [
@@ -969,6 +1104,10 @@ from_d2l = Exercise(
         "the two results are exchanged: first the keys, then the weights.": [
             lambda o, w: _ours(o, w)[::-1]
         ],
+        **_wrongly_joined(
+            lambda join, o, w: (_ours(o, w)[0], join(w)),
+            lambda join, o, w: (o, join(w)),
+        ),
     },
 )
 
@@ -1024,10 +1163,6 @@ def _by_both(attention, queries, enc_outputs, valid_lens):
     )
 
 
-def _unprojected(attention, queries, enc_outputs, valid_lens):
-    return attention.attend(queries, enc_outputs, enc_outputs, valid_lens)[1]
-
-
 def _projected_twice(attention, queries, enc_outputs, valid_lens):
     keys = attention.project_keys(attention.project_keys(enc_outputs))
     return attention.attend(queries, keys, enc_outputs, valid_lens)[1]
@@ -1049,13 +1184,24 @@ def _unpacked_twice(attention, queries, enc_outputs, valid_lens):
     return weights
 
 
-def _each_step(attention, queries, enc_outputs, valid_lens, part=1, flat=False):
-    """A part of what attend returns at each step; flat: queries (B, query_size)."""
+def _each_step(attention, queries, enc_outputs, valid_lens, part=1, steps=None):
+    """A part of what attend returns at each step; steps: the queries, if not right."""
     keys = attention.project_keys(enc_outputs)
-    steps = queries.unbind(1) if flat else queries.split(1, dim=1)
+    steps = queries.split(1, dim=1) if steps is None else steps(queries)
     return [
         attention.attend(query, keys, enc_outputs, valid_lens)[part] for query in steps
     ]
+
+
+def _by_scores(weigh, attention, queries, enc_outputs, valid_lens):
+    """weigh: from scores (B, T, S), and lengths, to weights."""
+    return weigh(
+        attention.score(queries, attention.project_keys(enc_outputs)), valid_lens
+    )
+
+
+def _kept_real(weights, valid_lens):
+    return weights * real_positions(valid_lens, weights.shape[-1]).unsqueeze(1)
 
 
 def _weights_case(seed, B, T, S, query_size, key_size, H, lens):
@@ -1073,7 +1219,8 @@ all_weights = Exercise(
         _weights_case(0, 2, 3, 6, 4, 5, 7, [6, 2]),
         _weights_case(1, 2, 3, 6, 4, 5, 7, [4, 5]),
         _weights_case(2, 3, 5, 2, 6, 4, 3, [2, 1, 2]),
-        _weights_case(3, 3, 3, 3, 3, 3, 3, [3, 1, 2]),
+        _weights_case(3, 1, 4, 5, 3, 2, 6, [3]),
+        _weights_case(4, 3, 3, 3, 3, 3, 3, [3, 1, 2]),
     ],
     mistakes={
         "the weights are right, but the keys are projected at every step. They don't "
@@ -1088,7 +1235,7 @@ all_weights = Exercise(
             lambda *arguments: torch.cat(_by_steps(*arguments[:3], None), dim=1),
         ],
         "the keys aren't projected at all. With equal sizes, nothing raises.": [
-            _unprojected
+            lambda a, q, h, lens: a.attend(q, h, h, lens)[1]
         ],
         "the keys are projected twice: forward projects them, and attend takes them "
         "projected.": [_projected_twice, _unpacked_twice],
@@ -1097,25 +1244,58 @@ all_weights = Exercise(
             _at_once,
             lambda *arguments: _each_step(*arguments, part=slice(None)),
         ],
-        "each step's weights are there, in a list. torch.cat joins tensors along "
-        "an axis "
-        "that they have: which one is time?": [
-            _each_step,
-            lambda *arguments: torch.cat(_each_step(*arguments)),
-            lambda *arguments: torch.cat(_each_step(*arguments), dim=-1),
-        ],
         "these are scores: the softmax is missing.": [
-            lambda attention, q, h, lens: attention.score(q, attention.project_keys(h))
+            partial(_by_scores, lambda scores, lens: scores)
+        ],
+        "softmax goes over the queries. The weights of one step, over the source "
+        "positions, sum to 1.": [
+            partial(_by_scores, lambda scores, lens: scores.softmax(1)),
+            partial(_by_scores, lambda scores, n: _kept_real(scores.softmax(1), n)),
+        ],
+        "padding is set to 0 after the softmax: what is left doesn't sum to 1.": [
+            partial(_by_scores, lambda scores, n: _kept_real(scores.softmax(-1), n))
+        ],
+        "one position of padding gets weight. Counted from 0, the real positions are "
+        "those below the length.": [
+            lambda a, q, h, lens: _at_once(a, q, h, (lens + 1).clamp(max=h.shape[1]))[1]
+        ],
+        "attend stores no weights: it returns them, after the context. Only a call "
+        "`attention(...)` stores them.": [lambda a, *_: a.attention_weights],
+        "the queries are projected twice: attend applies W_q itself.": [
+            lambda a, q, *rest: _at_once(a, a.W_q(q), *rest)[1]
+        ],
+        "queries and keys are exchanged. The queries ask, the encoder's outputs are "
+        "the keys.": [
+            lambda a, q, h, lens: _at_once(a, h, q, lens)[1],
+        ],
+        "the queries are turned to time first. They are batch first, as attend wants "
+        "them.": [lambda a, q, *rest: _at_once(a, q.transpose(0, 1), *rest)[1]],
+        "`[:, :t]` takes all queries up to t. A step has one: (B, 1, query_size).": [
+            lambda *arguments: torch.cat(
+                _each_step(
+                    *arguments,
+                    steps=lambda q: [q[:, : t + 1] for t in range(q.shape[1])],
+                ),
+                dim=1,
+            )
         ],
         "one step's query has lost its axis for queries: attend takes (B, Q, "
         "query_size). An index takes an axis away, a slice keeps it.": [
-            lambda *arguments: torch.cat(_each_step(*arguments, flat=True), dim=1)
+            lambda *arguments: torch.cat(
+                _each_step(*arguments, steps=lambda q: q.unbind(1)), dim=1
+            ),
+            lambda *arguments: torch.stack(
+                _each_step(*arguments, steps=lambda q: q.unbind(1)), dim=1
+            ),
         ],
-        "a loop over a tensor goes along axis 0, and that is the sentences. The steps "
-        "are axis 1.": [
-            lambda attention, q, *rest: torch.cat(
-                [_at_once(attention, sentence, *rest)[1] for sentence in q], dim=1
-            )
+        "a loop over a tensor, or over its len, goes along axis 0, and that is the "
+        "sentences. The steps are axis 1.": [
+            lambda a, q, *rest: torch.cat(
+                [_at_once(a, sentence, *rest)[1] for sentence in q], dim=1
+            ),
+            lambda a, q, *rest: torch.cat(
+                _each_step(a, q, *rest, steps=lambda q: q.split(1, 1)[: len(q)]), 1
+            ),
         ],
         "this is the context. attend returns it first and the weights second; a call "
         "`attention(...)` returns it alone.": [
@@ -1127,22 +1307,12 @@ all_weights = Exercise(
             _unpacked,
             lambda *arguments: torch.cat(_unpacked_by_steps(*arguments), dim=1),
         ],
-        "time stands first. Batch first is asked for: join the steps along dim=1.": [
-            lambda *arguments: _at_once(*arguments)[1].transpose(0, 1)
-        ],
-        "an axis too many: each step's weights are (B, 1, S) already. torch.cat joins "
-        "along an axis, torch.stack adds one.": [
-            lambda *arguments: _at_once(*arguments)[1].unsqueeze(2),
-            lambda *arguments: _at_once(*arguments)[1].transpose(0, 1).unsqueeze(2),
-        ],
-        "these are the last step's weights alone.": [
-            lambda *arguments: _at_once(*arguments)[1][:, -1:]
-        ],
         "every step asks with the first query.": [
             lambda attention, q, h, lens: _at_once(
                 attention, q[:, :1].expand_as(q), h, lens
             )[1]
         ],
+        **_wrongly_joined(lambda join, *arguments: join(_each_step(*arguments))),
     },
     unwrap=_counted,
     given=("utils.attention.",),
