@@ -5,6 +5,8 @@ there. `_in_every_way` lists those ways, so that a wrong mask, or a wrong axis, 
 whatever stands around it; where a way isn't listed, the engine guesses from one case.
 """
 
+import math
+
 import torch
 
 from utils.exercises.engine import Exercise
@@ -72,22 +74,8 @@ def _lengths_without_axis(X, valid_lens):
     return torch.arange(X.shape[-1]) < valid_lens  # (K,) and (B,)
 
 
-def _lengths_without_axis_then_two(X, valid_lens):
-    return _lengths_without_axis(X, valid_lens)[None, None]
-
-
 def _lengths_without_axis_then_one(X, valid_lens):
     return _lengths_without_axis(X, valid_lens).unsqueeze(1)
-
-
-def _repeated(X, valid_lens):
-    lens = valid_lens.repeat(X.shape[1])
-    return real_positions(lens, X.shape[-1]).view(X.shape)
-
-
-def _flat_not_repeated(X, valid_lens):
-    flat = X.reshape(-1, X.shape[-1])
-    return (real_positions(valid_lens, X.shape[-1]) & (flat == flat)).view(X.shape)
 
 
 def _not_first(X, valid_lens):
@@ -273,6 +261,11 @@ def _undivided(largest, clean=True):
     return weights
 
 
+def _shares(parts, safe=True):
+    total = parts.sum(-1, keepdim=True)
+    return parts / (total.masked_fill(total == 0, 1.0) if safe else total)
+
+
 def _hides_nan(weights):
     return lambda X, valid_lens: weights(X, valid_lens).nan_to_num()
 
@@ -434,16 +427,6 @@ masked_softmax = Exercise(
             *_in_some_ways(mask=_of_queries),
             *_in_some_ways(mask=_as_many_as_queries),
         ],
-        "the queries get the lengths in the wrong order. In X a sentence's queries "
-        "stand side by side, so each length is needed Q times in a row; `repeat` "
-        "writes all lengths, and then all of them again.": _in_some_ways(
-            mask=_repeated
-        ),
-        "reshape(-1, K) makes B times Q rows, and there are only B lengths: each "
-        "length is needed once for each of its sentence's queries.": [
-            _filled(-torch.inf, mask=_flat_not_repeated),
-            _by_hand(_largest_real, mask=_flat_not_repeated),
-        ],
         "the weights sum to 1 over the queries, not over the keys: which axis did you "
         "normalise?": [
             *_in_every_way(axis=1),
@@ -517,9 +500,31 @@ masked_softmax = Exercise(
             _by_hand(_nothing, safe=False),
             _by_hand(_nothing, clean=False, safe=False),
         ],
-        "the padding is set to 0 before the largest score is taken. Where all real "
-        "scores are far below 0, the largest is that 0, and every real exp becomes "
-        "0.": [*_hand_made(_largest_with_zeros)],
+        "a 0 that is no real score counts as the largest: padding was set to 0 first, or "
+        "clamp. Where all real scores are far below 0, every real exp becomes 0.": [
+            *_hand_made(_largest_with_zeros),
+            _by_hand(lambda X, real: _largest_real(X, real).clamp(min=0)),
+        ],
+        "the scores are limited (clamp), so that different large scores become "
+        "equal. A number taken from all scores of a row changes no weight: which one "
+        "makes the largest score 0?": [
+            lambda X, lens, most=most: masked_by_loops(X.clamp(max=most), lens)
+            for most in (50.0, 80.0, 88.0, 100.0)
+        ],
+        "a number is added to the sum, so the row sums to less than 1. Only an empty "
+        "row's sum is 0, and only that one needs help.": [
+            lambda X, lens, more=more: (
+                _undivided(_largest_real)(X, lens)
+                / (_undivided(_largest_real)(X, lens).sum(-1, keepdim=True) + more)
+            )
+            for more in (1.0, 0.1, 0.01, 1e-3)
+        ],
+        "softmax divides exp of a score by the sum of them: here the scores "
+        "themselves, or powers of another number, are divided.": [
+            lambda X, lens: _shares(X.masked_fill(~_real(X, lens), 0.0)),
+            lambda X, lens: _shares(X.masked_fill(~_real(X, lens), 0.0), False),
+            lambda X, lens: masked_by_loops(X * math.log(2), lens),
+        ],
         "the largest score is taken over several rows. In a row far below it, every "
         "exp becomes 0: each row needs a largest score of its own.": [
             *_hand_made(_largest_of_all),
@@ -530,13 +535,9 @@ masked_softmax = Exercise(
             _by_hand(_largest_real, clean=False),
             _by_hand(_largest_with_padding, clean=False),
         ],
-        f"{EMPTY}0/0. And {LEAKS}": [
+        f"{EMPTY}0/0, or 0 times infinity. And {LEAKS}": [
             _by_hand(_largest_real, clean=False, safe=False),
             _by_hand(_largest_with_padding, clean=False, safe=False),
-        ],
-        "the largest score is taken over padding, too. If padding holds 1000, every "
-        "real exp becomes 0.": [
-            lambda X, lens: _by_hand(_largest_with_padding)(X.nan_to_num(nan=1e4), lens)
         ],
         "NaN among the real scores is hidden: nan_to_num makes it a number, and a "
         "comparison with NaN is False. A fault elsewhere must stay visible: which rows "
@@ -644,6 +645,20 @@ length_mask = Exercise(
         "and indices from 0.": [_mask(lambda k, n, K: (k > 0) & (k <= n))],
         "a sentence of length 0 has no real position. (The index -1 is the last.)": [
             _mask(lambda k, n, K: (k < n) | (n == 0)),
+            _mask(lambda k, n, K: k < n.clamp(min=1)),
+        ],
+        "these are differences of lengths and indices. Which comparison of the two "
+        "makes them True or False?": [
+            _mask(lambda k, n, K: n - k),
+            _mask(lambda k, n, K: k - n),
+        ],
+        "Python's `range` can't be compared with a tensor. What makes a tensor of the "
+        "same numbers?": [
+            lambda lens, K: range(K) < lens[:, None],
+            lambda lens, K: range(K) >= lens[:, None],
+            lambda lens, K: lens[:, None] > range(K),
+            lambda lens, K: list(range(K)) < lens[:, None],
+            lambda lens, K: lens[:, None] > list(range(K)),
         ],
         "as many columns as there are sentences. How many are asked for?": [
             _columns(lambda lens, K: len(lens))
@@ -707,6 +722,14 @@ def _by_lens(find):
     return weights
 
 
+def _up_to(q, k, n):
+    return k <= q
+
+
+def _to_the_end(q, k, n):
+    return (k < n) & (q >= 0)
+
+
 def _seen(X, valid_lens):
     past = torch.ones(X.shape[1:], dtype=torch.bool).tril()
     return past & _real(X, valid_lens)
@@ -725,9 +748,12 @@ causal_weights = Exercise(
     ],
     mistakes={
         "padding is seen: which is the last word that a query may see in a sentence "
-        "that ends before the query's own place?": [_seeing(lambda q, k, n: k <= q)],
+        "that ends before the query's own place?": [
+            _seeing(_up_to),
+            _by_lens(lambda p, n: p.clamp(max=n.max()).expand(len(n), -1)),
+        ],
         "each query sees all the words of its sentence, those to come included.": [
-            _seeing(lambda q, k, n: (k < n).expand(-1, len(q), -1))
+            _seeing(_to_the_end)
         ],
         "neither the words to come nor the padding are hidden.": [
             lambda X, lens: X.softmax(-1)
@@ -739,6 +765,12 @@ causal_weights = Exercise(
                 ~(_seen(X, lens).tril(-1)), -torch.inf
             ).softmax(-1),
             _by_lens(lambda p, n: torch.minimum(p - 1, n[:, None])),
+            lambda X, lens: (
+                X.tril(-1)
+                .masked_fill(~_seen(X, lens).tril(-1), -torch.inf)
+                .softmax(-1)
+                .masked_fill(lens[:, None, None] == 0, 0.0)
+            ),
         ],
         "each query sees one word to come.": [
             _seeing(lambda q, k, n: (k <= q + 1) & (k < n))
@@ -746,16 +778,46 @@ causal_weights = Exercise(
         "the length is one too large where the sentence ends: padding is seen.": [
             _seeing(lambda q, k, n: (k <= q) & (k <= n))
         ],
-        "turned round: a query sees the words from itself on, not those before it.": [
+        "turned round: a query sees words to come, and not those before it.": [
             _seeing(lambda q, k, n: (k >= q) & (k < n)),
             _seeing(lambda q, k, n: (k > q) & (k < n)),
             lambda X, lens: X.masked_fill(
                 ~(torch.ones_like(X).triu().bool() & _real(X, lens)), -torch.inf
             ).softmax(-1),
         ],
-        "a query sees what either limit allows. Both must allow it: which of two "
-        "lengths holds, the smaller or the larger?": [
-            _seeing(lambda q, k, n: (k <= q) | (k < n))
+        "the limits run backwards: the first query sees the most words, and the last "
+        "query one.": [
+            _by_lens(lambda p, n: torch.minimum(p.flip(0), n[:, None])),
+            _by_lens(lambda p, n: p.flip(0).expand(len(n), -1)),
+        ],
+        "a query sees more than both limits allow: the larger one holds, or their "
+        "sum. Which of two lengths must hold?": [
+            _seeing(lambda q, k, n: (k <= q) | (k < n)),
+            _seeing(lambda q, k, n: k < q + 1 + n),
+        ],
+        "two softmaxes are joined. The two limits make one mask, or one table of "
+        "lengths, and then comes one softmax.": [
+            lambda X, lens: _seeing(_up_to)(X, lens) * _seeing(_to_the_end)(X, lens),
+            lambda X, lens: (
+                (_seeing(_up_to)(X, lens) + _seeing(_to_the_end)(X, lens)) / 2
+            ),
+            lambda X, lens: _shares(
+                _seeing(_up_to)(X, lens) * _seeing(_to_the_end)(X, lens)
+            ),
+        ],
+        "these are lengths. Give them, with the scores, to masked_softmax.": [
+            lambda X, lens: torch.minimum(torch.arange(1, len(X[0]) + 1), lens[:, None])
+        ],
+        "Python's min asks whether one tensor as a whole is smaller. Which function of "
+        "torch compares number by number?": [
+            lambda X, lens: min(torch.arange(1, len(X[0]) + 1), lens[:, None]),
+            lambda X, lens: min(lens[:, None], torch.arange(1, len(X[0]) + 1)),
+        ],
+        "1 to N alone has no axis for the sentences: (N,) is read as a length for each "
+        "sentence, and (1, N) fits a batch of one. Lengths (B, N) are asked for. And "
+        "where does the padding of a short sentence count?": [
+            _by_lens(lambda p, n: p),
+            _by_lens(lambda p, n: p[None]),
         ],
         "the sentences' lengths have no axis of their own: query number n is limited "
         "by length number n, or the sizes don't fit. Lengths (B, N) are asked for: a "
@@ -774,11 +836,8 @@ causal_weights = Exercise(
         ],
         "the mask comes after the softmax, so the rows sum to less than 1.": [
             lambda X, lens: X.softmax(-1) * _seen(X, lens),
-            lambda X, lens: _seeing(lambda q, k, n: k <= q)(X, lens) * _real(X, lens),
-            lambda X, lens: (
-                _seeing(lambda q, k, n: (k < n).expand(-1, len(q), -1))(X, lens)
-                * _seen(X, lens)
-            ),
+            lambda X, lens: _seeing(_up_to)(X, lens) * _real(X, lens),
+            lambda X, lens: _seeing(_to_the_end)(X, lens) * _seen(X, lens),
         ],
         "hidden scores are set to 0, and exp(0) is 1: they take part in the sum.": [
             lambda X, lens: X.masked_fill(~_seen(X, lens), 0.0).softmax(-1),
@@ -797,8 +856,9 @@ causal_weights = Exercise(
                 X.masked_fill(~_seen(X, lens), -torch.inf).softmax(1).nan_to_num()
             ),
         ],
-        "the rows and columns of the weights are exchanged.": [
-            lambda X, lens: causal_by_loops(X, lens).transpose(1, 2)
+        "the rows and columns of the scores, or of the weights, are exchanged.": [
+            lambda X, lens: causal_by_loops(X, lens).transpose(1, 2),
+            lambda X, lens: causal_by_loops(X.transpose(1, 2), lens),
         ],
     },
     given=("utils.attention.",),

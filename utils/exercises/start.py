@@ -55,14 +55,16 @@ most_attended = Exercise(
             lambda weights, words: list(weights.argmax(dim=1)),
             lambda weights, words: [int(j) + 1 for j in weights.argmax(dim=1)],
         ],
-        "these are the largest weights themselves. Asked for is where they stand, and "
-        "which word stands there.": [
+        "these are the largest weights themselves, or they were taken for positions. "
+        "Asked for is where they stand, and which word stands there.": [
+            lambda weights, words: [words[int(row.max())] for row in weights],
             lambda weights, words: weights.max(dim=1).values.tolist(),
             lambda weights, words: weights.max(dim=1).values,
             lambda weights, words: [max(row) for row in weights.tolist()],
         ],
         "a list takes one whole number as a position: neither a tensor of several "
-        "positions, nor a weight. Go through the rows, or through the positions.": [
+        "positions (max along an axis gives two tensors, weights and positions), nor a "
+        "weight. Go through the rows, or through the positions.": [
             lambda weights, words: words[weights.argmax(dim=1)],
             lambda weights, words: [words[j] for j in weights.max(dim=1)],
             lambda weights, words: [words[row.max()] for row in weights],
