@@ -50,47 +50,23 @@ def _real(X, valid_lens):
     return real_positions(valid_lens, X.shape[-1]).unsqueeze(1)  # (B, 1, K)
 
 
-def _inverted(X, valid_lens):
-    return ~_real(X, valid_lens)
+def _placed(axis, count=-1):
+    """The positions of that axis of X, and where the missing axis is put, if at all."""
+
+    def mask(X, valid_lens):
+        real = real_positions(valid_lens, X.shape[count])
+        return real if axis is None else real.unsqueeze(axis)
+
+    return mask
 
 
-def _of_queries(X, valid_lens):
-    return real_positions(valid_lens, X.shape[1]).unsqueeze(2)
-
-
-def _as_many_as_queries(X, valid_lens):
-    return real_positions(valid_lens, X.shape[1]).unsqueeze(1)  # (B, 1, Q)
-
-
-def _queries_in_place_of_keys(X, valid_lens):
-    return real_positions(valid_lens, X.shape[-1]).unsqueeze(2)  # (B, K, 1)
-
-
-def _without_query_axis(X, valid_lens):
-    return real_positions(valid_lens, X.shape[-1])  # (B, K)
+def _seen_if(compare):
+    """The mask of a comparison of the indices k and the lengths n."""
+    return lambda X, lens: compare(torch.arange(X.shape[-1]), lens[:, None])[:, None]
 
 
 def _lengths_without_axis(X, valid_lens):
     return torch.arange(X.shape[-1]) < valid_lens  # (K,) and (B,)
-
-
-def _lengths_without_axis_then_one(X, valid_lens):
-    return _lengths_without_axis(X, valid_lens).unsqueeze(1)
-
-
-def _not_first(X, valid_lens):
-    k = torch.arange(X.shape[-1])
-    return ((k > 0) & (k < valid_lens[:, None])).unsqueeze(1)
-
-
-def _counted_from_one(X, valid_lens):
-    k = torch.arange(X.shape[-1])
-    return ((k > 0) & (k <= valid_lens[:, None])).unsqueeze(1)
-
-
-def _of(change):
-    """The right mask for other lengths."""
-    return lambda X, valid_lens: _real(X, change(valid_lens))
 
 
 # --- What is subtracted before exp: scores, mask -> largest (B, Q, 1) ----------------
@@ -107,18 +83,6 @@ def _largest_with_zeros(X, real):
 
 def _largest_with_padding(X, real):
     return X.amax(-1, keepdim=True)
-
-
-def _largest_of_all(X, real):
-    return X.max()
-
-
-def _largest_along(axis):
-    return lambda X, real: X.amax(axis, keepdim=True)
-
-
-def _largest_real_of_all(X, real):
-    return X.masked_fill(~real, -torch.inf).max()
 
 
 def _nothing(X, real):
@@ -199,7 +163,7 @@ def _in_every_way(**wrong):
     ]
 
 
-def _cut(weigh, change=lambda lens: lens, always=False):
+def _cut(weigh, change=lambda n: n, always=False):
     """A loop over the sentences, each cut to its length n: weigh (Q, n) -> (Q, n).
 
     always: sentences without a real position are weighed, too.
@@ -219,27 +183,18 @@ def _plain(x):
     return x.softmax(-1)
 
 
-def _without_largest(x):
-    return x.exp() / x.exp().sum(-1, keepdim=True)
+def _divided(largest, every=False):
+    """exp over its sum, for one sentence cut to its length."""
+
+    def weigh(x):
+        exps = (x - largest(x)).exp()
+        return exps / (exps.sum() if every else exps.sum(-1, keepdim=True))
+
+    return weigh
 
 
-def _with_one_largest(x):
-    exps = (x - x.max()).exp()
-    return exps / exps.sum(-1, keepdim=True)
-
-
-def _with_largest(x):
-    exps = (x - x.amax(-1, keepdim=True)).exp()
-    return exps / exps.sum(-1, keepdim=True)
-
-
-def _with_one_sum(x):
-    return (x - x.max()).exp() / (x - x.max()).exp().sum()
-
-
-def _with_largest_and_one_sum(x):
-    exps = (x - x.amax(-1, keepdim=True)).exp()
-    return exps / exps.sum()
+def _row(x):
+    return x.amax(-1, keepdim=True)
 
 
 def _late(largest):
@@ -293,22 +248,6 @@ def _stacked(X, valid_lens):
 
 def _sliced(X, valid_lens):
     return X[:, :, :valid_lens].softmax(-1)
-
-
-def _first(lens):
-    return lens[:1].expand_as(lens)
-
-
-def _longest(lens):
-    return lens.max().expand_as(lens)
-
-
-def _longer(lens):
-    return lens + 1
-
-
-def _shorter(lens):
-    return (lens - 1).clamp(min=0)
 
 
 LARGE = -1e6  # the same as -1e4 or -1e9, in every case below
@@ -392,85 +331,95 @@ masked_softmax = Exercise(
         ],
         "one position too many: a length of 3 makes three positions real, the indices "
         "0, 1 and 2. On full rows it doesn't show.": [
-            *_in_some_ways(mask=_of(_longer)),
-            _cut(_plain, _longer),
+            *_in_some_ways(mask=_seen_if(lambda k, n: k <= n)),
+            _cut(_plain, lambda n: n + 1),
         ],
         "one position too few: each sentence loses its last word.": [
-            *_in_some_ways(mask=_of(_shorter)),
-            _cut(_plain, _shorter),
+            *_in_some_ways(mask=_seen_if(lambda k, n: k < n - 1)),
+            _cut(_plain, lambda n: (n - 1).clamp(min=0)),
         ],
         "each sentence's first word is missing: indices begin at 0.": _in_some_ways(
-            mask=_not_first
+            mask=_seen_if(lambda k, n: (k > 0) & (k < n))
         ),
         "the mask is one position too far to the right: positions are counted from 1, "
-        "and indices from 0.": _in_some_ways(mask=_counted_from_one),
+        "and indices from 0.": _in_some_ways(
+            mask=_seen_if(lambda k, n: (k > 0) & (k <= n))
+        ),
         "the mask is turned round: the words are hidden and the padding is seen.": [
-            *_in_every_way(mask=_inverted)
+            *_in_every_way(mask=_seen_if(lambda k, n: k >= n))
         ],
         "the lengths (B,) meet the positions (K,) without an axis of their own: "
         "position n is compared with length n, or the sizes don't fit. Which shape "
         "must the lengths have, so that each length meets each position?": [
             *_in_every_way(mask=_lengths_without_axis),
-            *_in_some_ways(mask=_lengths_without_axis_then_one),
+            *_in_some_ways(mask=lambda X, n: _lengths_without_axis(X, n).unsqueeze(1)),
         ],
         "the mask has no axis for the queries: (B, K) is read as (Q, K), so that a "
         "query gets another sentence's mask, or the sizes don't fit. Where must an "
         "axis of length 1 stand, so that the mask becomes (B, 1, K)?": [
-            *_in_every_way(mask=_without_query_axis)
+            *_in_every_way(mask=_placed(None))
         ],
         "the mask's axis of length 1 stands at the end: (B, K, 1) is read as queries. "
         "Which axis of (B, Q, K) should the mask be the same for?": [
-            *_in_some_ways(mask=_queries_in_place_of_keys)
+            *_in_some_ways(mask=_placed(2))
         ],
         "the mask has as many columns as there are queries, or the lengths are applied "
         "to the queries. Lengths count keys: which axis of X is that?": [
-            *_in_some_ways(mask=_of_queries),
-            *_in_some_ways(mask=_as_many_as_queries),
+            *_in_some_ways(mask=_placed(2, count=1)),
+            *_in_some_ways(mask=_placed(1, count=1)),
         ],
+        "the queries get the lengths in the wrong order: `repeat` writes all lengths, "
+        "and then all of them again. In X a sentence's queries stand side by side.": (
+            _in_some_ways(
+                mask=lambda X, lens: real_positions(
+                    lens.repeat(X.shape[1]), X.shape[-1]
+                ).view(X.shape)
+            )
+        ),
         "the weights sum to 1 over the queries, not over the keys: which axis did you "
         "normalise?": [
             *_in_every_way(axis=1),
-            *_hand_made(_largest_along(1), axis=1),
-            _by_hand(_largest_with_zeros, axis=1),
-            _by_hand(_largest_with_zeros, safe=False, axis=1),
+            *_hand_made(lambda X, real: X.amax(1, keepdim=True), axis=1),
             _cut(lambda x: x.softmax(0)),
             _cut(lambda x: x.exp() / x.exp().sum(0)),
         ],
         "the weights sum to 1 over the batch, not over the keys: which axis did you "
         "normalise? (softmax without `dim` takes the first axis of three.)": [
             *_in_every_way(axis=0),
-            *_hand_made(_largest_along(0), axis=0),
-            _by_hand(_largest_with_zeros, axis=0),
-            _by_hand(_largest_with_zeros, safe=False, axis=0),
+            *_hand_made(lambda X, real: X.amax(0, keepdim=True), axis=0),
         ],
         "one sum is taken over several rows, so that all their weights together make "
         "1. Each row is to sum to 1: over which axis is the sum?": [
-            _cut(_with_one_sum),
-            _cut(_with_largest_and_one_sum),
-            _cut(lambda x: x.exp() / x.exp().sum()),
+            _cut(_divided(torch.max, every=True)),
+            _cut(_divided(_row, every=True)),
+            _cut(_divided(lambda x: 0.0, every=True)),
             _by_hand(_largest_real, axis=(1, 2)),
             _by_hand(_nothing, axis=(1, 2)),
-            *_hand_made(_largest_real, every=True),
-            _by_hand(_largest_with_padding, clean=False, every=True),
+            _by_hand(_largest_real, every=True),
             _by_hand(_nothing, clean=False, every=True),
+            _by_hand(_largest_with_padding, clean=False, every=True),
         ],
         "the largest score, or the sum, has lost its axis: (B, Q) is read as (Q, K) "
         "beside the scores, or the sizes don't fit. What does keepdim do?": [
             way
             for keep in ((True, False), (False, True), (False, False))
-            for largest in (_largest_real, _largest_with_padding)
-            for way in _hand_made(largest, keep=keep)
-        ]
-        + _hand_made(_nothing, keep=(True, False)),
+            for way in (
+                _by_hand(_largest_real, keep=keep),
+                _by_hand(_largest_real, safe=False, keep=keep),
+                _by_hand(_largest_with_padding, False, keep=keep),
+                _by_hand(_largest_with_padding, False, False, keep=keep),
+                _by_hand(_nothing, False, keep=keep),
+            )
+        ],
         "max with `dim` gives two things, the largest values and where they stand. "
         "Which of them do you subtract? (amax gives the values alone.)": [
             _tuple_of_max
         ],
         "one sentence's length is used for all.": [
-            *_in_some_ways(mask=_of(_first)),
-            *_in_some_ways(mask=_of(_longest)),
-            _cut(_plain, _first),
-            _cut(_plain, _longest),
+            *_in_some_ways(mask=_seen_if(lambda k, n: k < n[:1])),
+            *_in_some_ways(mask=_seen_if(lambda k, n: k < n.amax(0, keepdim=True))),
+            _cut(_plain, lambda n: n[:1].expand_as(n)),
+            _cut(_plain, lambda n: n.max().expand_as(n)),
         ],
         "valid_lens holds a length for each sentence. A slice takes one number, and "
         "rows cut to their lengths don't fit into one tensor: loop over the sentences, "
@@ -488,20 +437,20 @@ masked_softmax = Exercise(
         "Subtract the row's largest real score first.": [
             _by_hand(_nothing),
             _by_hand(_nothing, clean=False),
-            _cut(_without_largest, always=True),
+            _cut(_divided(lambda x: 0.0), always=True),
         ],
         "a row without a real position has no largest score, so that max raises an "
         "error. What are the weights of such a row?": [
-            _cut(_with_largest, always=True),
-            _cut(_with_one_largest, always=True),
+            _cut(_divided(_row), always=True),
+            _cut(_divided(torch.max), always=True),
         ],
         f"{EMPTY}the sum is 0, and 0/0 is NaN. (Then: exp of a large score is "
         "infinite; and 0 times NaN is NaN.)": [
             _by_hand(_nothing, safe=False),
             _by_hand(_nothing, clean=False, safe=False),
         ],
-        "a 0 that is no real score counts as the largest: padding was set to 0 first, or "
-        "clamp. Where all real scores are far below 0, every real exp becomes 0.": [
+        "a 0 that is no real score counts as the largest: padding was set to 0 first, "
+        "or clamp. Where all real scores are far below 0, every real exp becomes 0.": [
             *_hand_made(_largest_with_zeros),
             _by_hand(lambda X, real: _largest_real(X, real).clamp(min=0)),
         ],
@@ -527,9 +476,9 @@ masked_softmax = Exercise(
         ],
         "the largest score is taken over several rows. In a row far below it, every "
         "exp becomes 0: each row needs a largest score of its own.": [
-            *_hand_made(_largest_of_all),
-            *_hand_made(_largest_real_of_all),
-            _cut(_with_one_largest),
+            *_hand_made(lambda X, real: X.max()),
+            *_hand_made(lambda X, real: X.masked_fill(~real, -torch.inf).max()),
+            _cut(_divided(torch.max)),
         ],
         LEAKS: [
             _by_hand(_largest_real, clean=False),
@@ -628,7 +577,7 @@ length_mask = Exercise(
             _mask(lambda k, n, K: (k < n[:1]).expand(len(n), K))
         ],
         "the longest sentence's length is used for all.": [
-            _mask(lambda k, n, K: (k < n.max()).expand(len(n), K))
+            _mask(lambda k, n, K: (k < n.amax(0, keepdim=True)).expand(len(n), K))
         ],
         "everything is real: the lengths are not used.": [
             _mask(lambda k, n, K: (k >= 0).expand(len(n), K))
@@ -814,8 +763,8 @@ causal_weights = Exercise(
             lambda X, lens: min(lens[:, None], torch.arange(1, len(X[0]) + 1)),
         ],
         "1 to N alone has no axis for the sentences: (N,) is read as a length for each "
-        "sentence, and (1, N) fits a batch of one. Lengths (B, N) are asked for. And "
-        "where does the padding of a short sentence count?": [
+        "sentence, and (1, N) as a batch of one. Lengths (B, N) are asked for, and in "
+        "a short sentence the padding limits them, too.": [
             _by_lens(lambda p, n: p),
             _by_lens(lambda p, n: p[None]),
         ],
