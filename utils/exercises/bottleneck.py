@@ -1,7 +1,7 @@
 """The exercises of notebook 01.
 
-B sentences in a batch, S source and T target positions, V words in a vocabulary, E and
-D the size of a word's vector, H hidden units.
+B sentences in a batch, S source and T target positions, V words in a vocabulary, E the
+size of a word's vector, H hidden units.
 """
 
 import torch
@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
+from utils.exercises.inputs import draw, real_positions
 
 
 def looked_up_by_loops(ids, table):
@@ -23,14 +23,10 @@ def looked_up_by_loops(ids, table):
     return torch.stack(sentences)
 
 
-def _with_seed(answer, ids, table):
-    """The answer's result; a table drawn anew is the same at every call."""
-    torch.manual_seed(0)
-    return answer(ids, table)
-
-
-def _numbers_times(ids, table):
-    return ids.unsqueeze(-1) * table.mean(0)
+def _with_seed(answer, *arguments):
+    """The answer's result; weights drawn anew are the same at every call."""
+    torch.manual_seed(9)  # no case's seed
+    return answer(*arguments)
 
 
 def _table_case(seed, ids, V, E):
@@ -66,7 +62,8 @@ embedding_lookup = Exercise(
         "an id only says which row.": [
             lambda ids, table: ids.float() @ table,
             lambda ids, table: ids.unsqueeze(-1) * table,
-            _numbers_times,
+            lambda ids, table: ids.unsqueeze(-1) * table.mean(0),
+            lambda ids, table: ids[..., None, None] * table,
             lambda ids, table: ids[..., None] * table[0],
             lambda ids, table: ids.unsqueeze(-1) * table.sum(0),
             lambda ids, table: torch.einsum("bs,ve->bse", ids, table),
@@ -134,6 +131,16 @@ embedding_lookup = Exercise(
         "only the last word of each sentence is looked up.": [
             lambda ids, table: table[ids[:, -1]]
         ],
+        "the last word of each sentence is left out.": [
+            lambda ids, table: table[ids[:, :-1]],
+            lambda ids, table: F.pad(table[ids[:, :-1]], (0, 0, 0, 1)),
+        ],
+        "padding is made 0, which nobody asked for. Id 0 has a row like every id.": [
+            lambda ids, table: table[ids] * (ids != 0).unsqueeze(-1)
+        ],
+        "the number of the position is looked up. Which word stands there?": [
+            lambda ids, table: table[: ids.shape[1]].expand(len(ids), -1, -1)
+        ],
         "the vectors of a sentence are joined into a long one. Each word is a row of "
         "its own.": [lambda ids, table: table[ids].flatten(1)],
         "these are rows of a new table of random numbers. The table is given.": [
@@ -175,7 +182,7 @@ embedding_lookup = Exercise(
 
 
 def gru_step_by_loops(x, h, W, U, b):
-    """Words x (B, D), states h (B, H), W (3H, D), U (3H, H), b (3H,): gates r, z, n
+    """Words x (B, E), states h (B, H), W (3H, E), U (3H, H), b (3H,): gates r, z, n
     -> new states (B, H).
     """
     B, H = h.shape
@@ -193,40 +200,32 @@ def gru_step_by_loops(x, h, W, U, b):
     return torch.stack(rows)
 
 
-def _parts(x, h, W, U, b, order="rzn"):
-    """What is read of the word, of the state, and the biases: {gate: part}."""
-    found = [
-        dict(zip(order, part.chunk(3, dim=-1), strict=True))
-        for part in (x @ W.T, h @ U.T, b)
-    ]
-    return *found, h
+def _product(M, v):
+    return v @ M.T
 
 
 def _gru(
     gates=lambda read, kept, b: torch.sigmoid(read + kept + b),
     candidate=lambda read, kept, b, r, h: torch.tanh(read + r * (kept + b)),
-    new=lambda n, z, h: (1 - z) * n + z * h,
+    new=lambda r, z, n, h, s: (1 - z) * n + z * h,
     order="rzn",
+    of_word=_product,
+    of_state=_product,
 ):
     """An answer, in which a part of the step may be another."""
 
     def answer(x, h, W, U, b):
-        read, kept, bias, h = _parts(x, h, W, U, b, order)
+        read, kept, bias = (
+            dict(zip(order, parts, strict=True))
+            for parts in (
+                [of_word(part, x) for part in W.chunk(3)],
+                [of_state(part, h) for part in U.chunk(3)],
+                b.chunk(3),
+            )
+        )
         r, z = (gates(read[g], kept[g], bias[g]) for g in "rz")
         n = candidate(read["n"], kept["n"], bias["n"], r, h)
-        return new(n, z, h)
-
-    return answer
-
-
-def _all_three(new):
-    """An answer whose last line sees r, z, n and h."""
-
-    def answer(x, h, W, U, b):
-        read, kept, bias, h = _parts(x, h, W, U, b)
-        r, z = (torch.sigmoid(read[g] + kept[g] + bias[g]) for g in "rz")
-        n = torch.tanh(read["n"] + r * (kept["n"] + bias["n"]))
-        return new(r, z, n, h)
+        return new(r, z, n, h, kept["n"] + bias["n"])
 
     return answer
 
@@ -241,13 +240,6 @@ def _reset_before(x, h, W, U, b):
     return (1 - z) * n + z * h
 
 
-def _with_update_gate(x, h, W, U, b):
-    read, kept, bias, h = _parts(x, h, W, U, b)
-    z = torch.sigmoid(read["z"] + kept["z"] + bias["z"])
-    n = torch.tanh(read["n"] + z * (kept["n"] + bias["n"]))
-    return (1 - z) * n + z * h
-
-
 def _reset_reset(x, h, W, U, b):
     """The update gate reads the state that the reset gate has left."""
     (W_r, W_z, W_n), (U_r, U_z, U_n) = W.chunk(3), U.chunk(3)
@@ -256,19 +248,6 @@ def _reset_reset(x, h, W, U, b):
     z = torch.sigmoid(x @ W_z.T + (r * h) @ U_z.T + b_z)
     n = torch.tanh(x @ W_n.T + r * (h @ U_n.T + b_n))
     return (1 - z) * n + z * h
-
-
-def _matrices_as_they_are(transpose_W, transpose_U):
-    def answer(x, h, W, U, b):
-        Ws = [part.T if transpose_W else part for part in W.chunk(3)]
-        Us = [part.T if transpose_U else part for part in U.chunk(3)]
-        b_r, b_z, b_n = b.chunk(3)
-        r = torch.sigmoid(x @ Ws[0] + h @ Us[0] + b_r)
-        z = torch.sigmoid(x @ Ws[1] + h @ Us[1] + b_z)
-        n = torch.tanh(x @ Ws[2] + r * (h @ Us[2] + b_n))
-        return (1 - z) * n + z * h
-
-    return answer
 
 
 def _batch_cut(dim):
@@ -296,8 +275,7 @@ def _columns_cut(x, h, W, U, b):
 
 
 def _whole_bias(x, h, W, U, b):
-    read, kept, _, _ = _parts(x, h, W, U, b)
-    return torch.sigmoid(read["r"] + kept["r"] + b)
+    return torch.sigmoid(x @ W.chunk(3)[0].T + h @ U.chunk(3)[0].T + b)
 
 
 def _every_third(x, h, W, U, b):
@@ -328,9 +306,8 @@ def _columns_meet_rows(x, h, W, U, b):
     return (1 - z) * torch.tanh(n + r * s_n) + z * h
 
 
-def _gru_case(seed, B, D, H):
-    x, h, W, U, b = draw(seed, (B, D), (B, H), (3 * H, D), (3 * H, H), (3 * H,))
-    return x, h, W, U, b
+def _gru_case(seed, B, E, H):
+    return draw(seed, (B, E), (B, H), (3 * H, E), (3 * H, H), (3 * H,))
 
 
 gru_step = Exercise(
@@ -344,8 +321,8 @@ gru_step = Exercise(
         _gru_case(4, 2, 2, 2),
     ],
     mistakes={
-        "reset gate and update gate are exchanged. The blocks stand in the order r, z, "
-        "n.": [_gru(order="zrn")],
+        "reset gate and update gate are exchanged: in the order of the blocks (r, z, "
+        "n), or in what they do.": [_gru(order="zrn")],
         "the three blocks are taken in a wrong order. It is r, z, n.": [
             _gru(order="nrz"),
             _gru(order="nzr"),
@@ -353,7 +330,7 @@ gru_step = Exercise(
             _gru(order="rnz"),
         ],
         "(1 − z) and z are exchanged: where z is 1, the old state must stay.": [
-            _gru(new=lambda n, z, h: z * n + (1 - z) * h)
+            _gru(new=lambda r, z, n, h, s: z * n + (1 - z) * h)
         ],
         "the reset gate meets the state before U does. Here it is multiplied with the "
         "product, bias included.": [_reset_before],
@@ -378,12 +355,30 @@ gru_step = Exercise(
             _gru(candidate=lambda read, kept, b, r, h: torch.tanh(read + r * (h + b))),
             _gru(candidate=lambda read, kept, b, r, h: torch.tanh(read + r * h)),
         ],
+        "the candidate reads the old state twice: as it is, and again through the "
+        "reset gate.": [
+            _gru(
+                candidate=lambda read, kept, b, r, h: torch.tanh(
+                    read + kept + b + r * h
+                )
+            ),
+            _gru(
+                candidate=lambda read, kept, b, r, h: torch.tanh(
+                    read + kept + b + r * (kept + b)
+                )
+            ),
+        ],
+        "the candidate doesn't read the word.": [
+            _gru(candidate=lambda read, kept, b, r, h: torch.tanh(r * (kept + b)))
+        ],
         "the candidate reads only the word.": [
             _gru(candidate=lambda read, kept, b, r, h: torch.tanh(read)),
             _gru(candidate=lambda read, kept, b, r, h: torch.tanh(read + b)),
         ],
         "the candidate is made with the update gate. Which gate decides what it reads "
-        "of the old state?": [_with_update_gate],
+        "of the old state?": [
+            _gru(order="zrn", new=lambda r, z, n, h, s: (1 - r) * n + r * h)
+        ],
         "the update gate reads what the reset gate has left of the state. It reads the "
         "whole state.": [_reset_reset],
         "the bias is missing.": [
@@ -437,34 +432,67 @@ gru_step = Exercise(
             _gru(candidate=lambda read, kept, b, r, h: read + r * (kept + b))
         ],
         "this is the candidate alone. What stays of the old state?": [
-            _gru(new=lambda n, z, h: n),
+            _gru(new=lambda r, z, n, h, s: n),
         ],
         "nothing of the old state stays: the part with z is missing.": [
-            _gru(new=lambda n, z, h: (1 - z) * n),
-            _gru(new=lambda n, z, h: z * n),
+            _gru(new=lambda r, z, n, h, s: (1 - z) * n),
+            _gru(new=lambda r, z, n, h, s: z * n),
         ],
         "the candidate is added whole. Its share is 1 − z.": [
-            _gru(new=lambda n, z, h: n + z * h)
+            _gru(new=lambda r, z, n, h, s: n + z * h)
         ],
         "the old state is added whole. Its share is z.": [
-            _gru(new=lambda n, z, h: (1 - z) * n + h)
+            _gru(new=lambda r, z, n, h, s: (1 - z) * n + h)
         ],
         "the new state is mixed by the reset gate.": [
-            _all_three(lambda r, z, n, h: (1 - r) * n + r * h)
+            _gru(new=lambda r, z, n, h, s: (1 - r) * n + r * h)
         ],
         "the old state's share is the reset gate. It is z.": [
-            _all_three(lambda r, z, n, h: (1 - z) * n + r * h)
+            _gru(new=lambda r, z, n, h, s: (1 - z) * n + r * h)
+        ],
+        "1 − z stands without brackets: z · n is taken from 1.": [
+            _gru(new=lambda r, z, n, h, s: 1 - z * n + z * h)
+        ],
+        "the reset gate multiplies the part of the old state that stays, too. It says "
+        "only what the candidate reads.": [
+            _gru(new=lambda r, z, n, h, s: (1 - z) * n + z * (r * h))
+        ],
+        "the product with U is kept, bias included. The old state itself stays where z "
+        "is 1.": [_gru(new=lambda r, z, n, h, s: (1 - z) * n + z * s)],
+        "tanh stands around the new state once more. It belongs to the candidate.": [
+            _gru(new=lambda r, z, n, h, s: torch.tanh((1 - z) * n + z * h))
+        ],
+        "this is the plain network's step, with the rows of r, z and n side by side: "
+        "3H numbers. Each block has its own part to play.": [
+            lambda x, h, W, U, b: torch.tanh(x @ W.T + h @ U.T + b)
+        ],
+        "a new cell has random weights of its own. W, U and b are given.": [
+            lambda x, h, W, U, b: nn.GRUCell(x.shape[1], h.shape[1])(x, h)
+        ],
+        "W and U are exchanged. Which of them reads the words?": [
+            lambda x, h, W, U, b: _gru()(x, h, U, W, b)
+        ],
+        "sizes are kept, and what belongs together isn't: view and reshape don't "
+        "exchange the axes of a matrix.": [
+            lambda x, h, W, U, b: _gru()(
+                x, h, W.reshape(x.shape[1], -1).T, U.reshape(h.shape[1], -1).T, b
+            ),
+            lambda x, h, W, U, b: _gru()(x, h, W.reshape(x.shape[1], -1).T, U, b),
         ],
         "the gates are returned, too. The new state alone is asked for.": [
-            _all_three(lambda r, z, n, h: (r, z, n)),
-            _all_three(lambda r, z, n, h: ((1 - z) * n + z * h, z)),
+            _gru(new=lambda r, z, n, h, s: (r, z, n)),
+            _gru(new=lambda r, z, n, h, s: ((1 - z) * n + z * h, z)),
         ],
         "the product with U isn't transposed. Its matrix is square, so nothing "
-        "raises: a row of U makes one number.": [_matrices_as_they_are(True, False)],
+        "raises: a row of U makes one number.": [_gru(of_state=lambda M, v: v @ M)],
         "the matrices aren't transposed. A row of W makes one number of one gate: what "
         "has to be lined up with x?": [
-            _matrices_as_they_are(False, False),
-            _matrices_as_they_are(False, True),
+            _gru(of_word=lambda M, v: v @ M, of_state=lambda M, v: v @ M),
+            _gru(of_word=lambda M, v: v @ M),
+        ],
+        "a matrix before x is for one word, which stands in a column. The words of a "
+        "batch stand in rows.": [
+            _gru(of_word=lambda M, v: M @ v, of_state=lambda M, v: M @ v)
         ],
         "the sentences are cut in three, and not the gates. Along which axis do the "
         "gates stand after the product?": [_batch_cut(0)],
@@ -477,10 +505,10 @@ gru_step = Exercise(
             _gru(
                 candidate=lambda read, kept, b, r, h: torch.tanh(read + r @ (kept + b))
             ),
-            _gru(new=lambda n, z, h: (1 - z) @ n + z @ h),
+            _gru(new=lambda r, z, n, h, s: (1 - z) @ n + z @ h),
             _gru(
                 candidate=lambda read, kept, b, r, h: torch.tanh(read + r @ (kept + b)),
-                new=lambda n, z, h: (1 - z) @ n + z @ h,
+                new=lambda r, z, n, h, s: (1 - z) @ n + z @ h,
             ),
         ],
         "the gates' numbers don't alternate. They stand in blocks: first H numbers of "
@@ -493,6 +521,7 @@ gru_step = Exercise(
         ],
     },
     gradients=True,
+    unwrap=_with_seed,
 )
 
 
@@ -541,7 +570,48 @@ shift = Exercise(
         "shifted twice: what is written runs two words ahead of what is read.": [
             lambda ids: ([1, *ids], [*ids[1:], 2])
         ],
-        "<bos> is 1 and <eos> is 2.": [lambda ids: ([2, *ids], [*ids, 1])],
+        "<bos> is 1 and <eos> is 2.": [
+            lambda ids: ([2, *ids], [*ids, 1]),
+            lambda ids: ([0, *ids], [*ids, 1]),
+        ],
+        "<bos> stands before the words, and <eos> after them.": [
+            lambda ids: ([*ids, 1], [2, *ids])
+        ],
+        "append, insert and extend change a list, and return None. What makes a new "
+        "list of two?": [
+            lambda ids: ([1, *ids], None),
+            lambda ids: (None, [*ids, 2]),
+            lambda ids: (None, [1, *ids, 2]),
+            lambda ids: (None, None),
+        ],
+        "two lists are asked for: what is read, and what is written.": [
+            lambda ids: [1, *ids, 2],
+            lambda ids: list(zip([1, *ids], [*ids, 2], strict=True)),
+            lambda ids: {"reads": [1, *ids], "writes": [*ids, 2]},
+        ],
+        "a number is added to each id. What makes a list longer by one id?": [
+            lambda ids: ([1, *ids], [i + 1 for i in ids]),
+            lambda ids: ([1, *ids], [*(i + 1 for i in ids), 2]),
+            lambda ids: ([i + 1 for i in ids], [i + 2 for i in ids]),
+            lambda ids: (torch.tensor(ids) + 1, torch.tensor(ids) + 2),
+        ],
+        "a list and a number can't be added. Which list holds the number alone?": [
+            lambda ids: (1 + ids, ids + 2),
+            lambda ids: ([1, *ids], ids + 2),
+        ],
+        "a list stands within a list. The ids are to stand side by side.": [
+            lambda ids: ([1, ids], [ids, 2]),
+            lambda ids: ([[1], ids], [ids, [2]]),
+        ],
+        "numbers are asked for, and not the marks' names.": [
+            lambda ids: (["<bos>", *ids], [*ids, "<eos>"])
+        ],
+        "the words are read backwards. Reads and writes have the same order.": [
+            lambda ids: ([1, *ids[::-1]], [*ids, 2]),
+        ],
+        "padding is added. Both lists are equally long already.": [
+            lambda ids: ([1, *ids, 0], [*ids, 2, 0]),
+        ],
     },
 )
 
@@ -565,9 +635,9 @@ def _at(outputs, positions):
     return outputs[torch.arange(len(outputs)), positions]
 
 
-def _mean_of_words(outputs, lens):
-    pairs = zip(outputs, lens, strict=True)
-    return torch.stack([row[:n].mean(0) for row, n in pairs])
+def _words_alone(outputs, lens):
+    """The outputs, 0 at padding."""
+    return outputs * real_positions(lens, outputs.shape[1]).unsqueeze(-1)
 
 
 last_states = Exercise(
@@ -585,7 +655,32 @@ last_states = Exercise(
         "not a word: "
         "which position holds the last word?": [lambda outputs, lens: outputs[:, -1]],
         "this is the last sentence of the batch: the first axis is the batch.": [
-            lambda outputs, lens: outputs[-1]
+            lambda outputs, lens: outputs[-1],
+            lambda outputs, lens: outputs[-1, lens - 1],
+        ],
+        "padding was made 0, and then the last position was taken, which holds padding "
+        "in most sentences. Which position holds the last word?": [
+            lambda outputs, lens: _words_alone(outputs, lens)[:, -1]
+        ],
+        "the lengths choose among the numbers of a state: the last axis is H. Which "
+        "axis counts positions?": [
+            lambda outputs, lens: outputs[torch.arange(len(lens)), :, lens - 1],
+            lambda outputs, lens: outputs[..., lens - 1],
+        ],
+        "a slice, int() and .item() want one number, and there are B lengths: each "
+        "sentence has its own.": [
+            lambda outputs, lens: outputs[:, : lens - 1],
+            lambda outputs, lens: outputs[:, :lens][:, -1],
+        ],
+        "these are the states of all words, and sentences of other lengths can't be "
+        "stacked. One state of each is asked for.": [
+            lambda outputs, lens: torch.stack(
+                [row[:n] for row, n in zip(outputs, lens, strict=True)]
+            )
+        ],
+        "arange counts positions here. It is to count sentences: a length belongs to "
+        "each.": [
+            lambda outputs, lens: outputs[torch.arange(outputs.shape[1]), lens - 1]
         ],
         "the lengths choose sentences: the first axis is the batch. Which axis counts "
         "positions?": [
@@ -632,8 +727,9 @@ last_states = Exercise(
         "this is the mean over all positions.": [lambda outputs, lens: outputs.mean(1)],
         "this is the maximum over positions.": [lambda outputs, lens: outputs.amax(1)],
         "this is the sum over all positions.": [lambda outputs, lens: outputs.sum(1)],
-        "this is the mean over the words. The last word's state is asked for.": [
-            _mean_of_words
+        "all words have a part in this. The last word's state alone is asked for.": [
+            lambda outputs, lens: _words_alone(outputs, lens).sum(1),
+            lambda outputs, lens: _words_alone(outputs, lens).sum(1) / lens[:, None],
         ],
     },
     gradients=True,
@@ -682,6 +778,7 @@ sentence_log_probability = Exercise(
             part.abs() for part in _log_case(3, [[4, 7, 5, 3, 2], [6, 2, 0, 0, 0]], 8)
         ),
         _log_case(4, [[3, 3, 3, 2], [3, 2, 0, 0], [1, 3, 2, 0], [2, 0, 0, 0]], 4),
+        _log_case(5, [20 * [5, 3, 4, 6] + [2], [4, 6, 2] + 78 * [0]], 9),
     ],
     mistakes={
         "padding is counted. Which positions have no word?": [
@@ -727,6 +824,37 @@ sentence_log_probability = Exercise(
         ],
         "the sign is wrong, and padding is counted.": [
             lambda logits, targets: -_picked(logits, targets).sum(1)
+        ],
+        "the product of a long sentence's probabilities gets too small for a computer: "
+        "0, whose log is −∞. The logs come first, then the sum.": [
+            lambda logits, targets: _real(logits, targets).exp().prod(1).log()
+        ],
+        "only padding is counted. Where is the mask to be true?": [
+            lambda logits, targets: (_picked(logits, targets) * (targets == 0)).sum(1)
+        ],
+        "id 0 is taken out of the vocabulary before the softmax. It is the *positions* "
+        "of padding that aren't counted.": [
+            lambda logits, targets: _real(
+                logits,
+                targets,
+                lambda x: F.pad(x[..., 1:], (1, 0), value=-torch.inf).log_softmax(-1),
+            ).sum(1)
+        ],
+        "a softmax is taken of probabilities: log_softmax wants the logits.": [
+            lambda logits, targets: _real(
+                logits, targets, lambda x: x.softmax(-1).log_softmax(-1)
+            ).sum(1)
+        ],
+        "sizes are kept, and what belongs together isn't: view and reshape don't "
+        "exchange axes.": [
+            lambda logits, targets: (
+                -F.cross_entropy(
+                    logits.reshape(len(logits), -1, logits.shape[1]),
+                    targets,
+                    reduction="none",
+                    ignore_index=0,
+                ).sum(1)
+            )
         ],
         "this is the probability itself. Its log is asked for.": [
             lambda logits, targets: _real(logits, targets).sum(1).exp(),
@@ -816,7 +944,10 @@ sentence_log_probability = Exercise(
             ).sum(1),
             lambda logits, targets: _picked(logits, targets).log().sum(1),
         ],
-        "the logits are added as they are. What makes probabilities of them?": [
+        "the logits are added without a softmax. What makes probabilities of them?": [
+            lambda logits, targets: _real(
+                logits, targets, lambda x: x - x.amax(-1, keepdim=True)
+            ).sum(1),
             lambda logits, targets: _real(logits, targets, lambda x: x).sum(1),
             lambda logits, targets: _picked(logits, targets, lambda x: x).sum(1),
         ],
@@ -827,6 +958,9 @@ sentence_log_probability = Exercise(
         ],
         "the softmax runs over the positions. Over which axis do the probabilities of "
         "the next word add up to 1?": [
+            lambda logits, targets: _real(
+                logits, targets, lambda x: x.flatten(1).log_softmax(-1).view_as(x)
+            ).sum(1),
             lambda logits, targets: _real(
                 logits, targets, lambda x: x.log_softmax(1)
             ).sum(1),
@@ -878,7 +1012,11 @@ sentence_log_probability = Exercise(
             lambda logits, targets: _picked(logits, targets).sum(0),
         ],
         "<eos> is left out. It is a factor like the others: the sentence must end "
-        "here.": [_without_end],
+        "here.": [
+            _without_end,
+            lambda logits, targets: (_picked(logits, targets) * (targets > 2)).sum(1),
+            lambda logits, targets: (_picked(logits, targets) * (targets > 3)).sum(1),
+        ],
         "the first word is left out: logits and targets are at the same place already, "
         "and need no further shift.": [
             lambda logits, targets: _real(logits[:, :-1], targets[:, 1:]).sum(1),
@@ -916,6 +1054,11 @@ sentence_log_probability = Exercise(
         "`:` pairs every position with every target. Each position has one target: the "
         "indices must be paired.": [
             lambda logits, targets: logits.log_softmax(-1)[:, :, targets],
+            lambda logits, targets: logits.log_softmax(-1)[:, :, targets].sum(1),
+            lambda logits, targets: (
+                logits.log_softmax(-1)[:, torch.arange(targets.shape[1]), targets]
+                * (targets != 0)
+            ).sum(1),
             lambda logits, targets: logits.log_softmax(-1)[..., targets].sum(-1),
             lambda logits, targets: logits.log_softmax(-1)[
                 :, torch.arange(targets.shape[1]), targets

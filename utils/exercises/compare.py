@@ -29,6 +29,9 @@ ERRORS = {
     r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\)": (
         "an axis of size {1} can't be expanded to {0}: only one of length 1 can."
     ),
+    r"takes (?:from )?\d+.* positional arguments? but (\d+) (?:was|were) given": (
+        "the check gives your function {} arguments. Leave its first line as it was."
+    ),
     r"shapes cannot be multiplied \((\w+) and (\w+)\)": (
         "a product of matrices of {} and {}. The first must have as many columns as "
         "the second has rows: is one of them to be transposed?"
@@ -48,7 +51,8 @@ def same(came, right, by_words=False):
     """Whether a value, or an Outcome, is the right one: to rounding, NaN equals NaN."""
     if isinstance(right, Outcome):
         if came.error and right.error:
-            return not by_words or str(came.error) == str(right.error)
+            alike = type(came.error) is type(right.error)
+            return alike and (not by_words or str(came.error) == str(right.error))
         raised = came.error or right.error
         return not raised and same(came.value, right.value)
     if isinstance(right, tuple | list):
@@ -92,6 +96,7 @@ def _first_part(value, right):
     if several and isinstance(value, tuple | list) and len(value) == len(right):
         for n, (part, wanted) in enumerate(zip(value, right, strict=True), start=1):
             if not same(part, wanted):
+                part, wanted, _ = _first_part(part, wanted)
                 return part, wanted, f"  in part {n} of what is returned"
     return value, right, ""
 
@@ -103,11 +108,19 @@ def wrong_kind(results, rights, first):
             if found := re.search(pattern, str(error)):
                 return sentence.format(*found.groups())
         return None  # what was raised says it
-    value, right, _ = _first_part(results[first].value, rights[first].value)
+    value, right, place = _first_part(results[first].value, rights[first].value)
+    if value is None and place:
+        return (
+            "a part of what is returned is None. A method such as append or extend "
+            "changes its list, and returns None."
+        )
     if value is None:
         return "nothing is returned. Is there a `return` at the end?"
     if torch.is_tensor(right) and not torch.is_tensor(value):
         return _no_tensor(value, right)
+    sequence = isinstance(right, tuple | list) and not isinstance(value, tuple | list)
+    if sequence or (isinstance(right, set) and not isinstance(value, set)):
+        return f"a {type(right).__name__} is asked for, not a {type(value).__name__}."
     finite = not torch.is_tensor(value) or value.isfinite().all()
     if finite and all(same(a, b) for a, b in pairwise(results)):
         return (
@@ -115,8 +128,8 @@ def wrong_kind(results, rights, first):
             "into the code, or variables of the notebook used in place of the "
             "arguments?"
         )
-    if isinstance(right, tuple | list | set) and not isinstance(value, type(right)):
-        return f"a {type(right).__name__} is asked for, not a {type(value).__name__}."
+    if isinstance(right, tuple | list) and len(value) != len(right):
+        return f"{len(right)} parts are asked for, and {len(value)} came."
     if isinstance(right, int) and not isinstance(value, Integral):
         return f"an int is asked for, not a {type(value).__name__}."
     if torch.is_tensor(right) and value.shape != right.shape:
@@ -136,6 +149,8 @@ def _no_tensor(value, right):
         for n, part in enumerate(value, start=1):
             if same(part, right):
                 return f"several results came. Return part {n} alone: it is right."
+        if type(value).__module__ == "torch.return_types":
+            return "two results came, the numbers and their places. Which is wanted?"
         if value and isinstance(value, list) and all(map(torch.is_tensor, value)):
             return "a tensor is asked for. torch.stack joins a list of tensors."
     if isinstance(value, GeneratorType):
@@ -150,8 +165,8 @@ def _wrong_shape(sizes, wanted):
         return "an axis of length 1 is missing, or too many: squeeze, unsqueeze."
     if sizes[:-1] == wanted:
         return (
-            f"the last axis, of size {sizes[-1]}, is still there: a sum over it is "
-            "missing."
+            f"the last axis, of size {sizes[-1]}, is still there. What should happen "
+            "along it: a sum, or the choice of one number?"
         )
     if len(sizes) == len(wanted):
         axis = next(n for n in range(len(wanted)) if sizes[n] != wanted[n])
@@ -159,7 +174,8 @@ def _wrong_shape(sizes, wanted):
             f"axis {axis} has size {sizes[axis]} where {wanted[axis]} is asked for. "
             "Which letter of the shape comments is that?"
         )
-    return f"{len(wanted)} axes are asked for, and {len(sizes)} came."
+    axes = "one axis is" if len(wanted) == 1 else f"{len(wanted)} axes are"
+    return f"{axes} asked for, and {len(sizes)} came."
 
 
 def wrong_numbers(came, rights):
@@ -235,7 +251,12 @@ def _written(value, digits=4):
     if isinstance(value, float):
         return f"{value:.{digits}f}"
     if isinstance(value, tuple | list) and any(map(torch.is_tensor, value)):
-        return f"({', '.join(map(_written, value))})"
+        names = getattr(value, "_fields", [""] * len(value))
+        parts = [
+            f"{name} {tuple(x.shape) if torch.is_tensor(x) else _written(x)}".strip()
+            for name, x in zip(names, value, strict=True)
+        ]
+        return f"({', '.join(parts)})"
     text = str(sorted(value) if isinstance(value, set) else value)
     return text if len(text) <= 100 else f"{text[:97]}..."
 

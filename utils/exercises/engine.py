@@ -297,12 +297,16 @@ def _gradients_of(function):
             for value in case
         ]
         result = function(*case)
-        if not result.requires_grad:
+        parts = result if isinstance(result, tuple | list) else [result]
+        parts = [p for p in parts if torch.is_tensor(p) and p.requires_grad]
+        if not parts:
             return None
-        slopes = torch.linspace(-1, 1, result.numel()).view(result.shape)
+        sums = [
+            (p * torch.linspace(-1, 1, p.numel()).view(p.shape)).sum() for p in parts
+        ]
         found = iter(
             torch.autograd.grad(
-                (result * slopes).sum(),
+                sum(sums),
                 [leaf for leaf in leaves if leaf is not None],
                 materialize_grads=True,
                 allow_unused=True,
