@@ -358,6 +358,9 @@ annotations = Exercise(
         "along the last one: (B, S, 2H).": [
             lambda x, f, b: _joined(x, f, b, dim=1),
             lambda x, f, b: _joined(x, f, b, dim=0),
+        ],
+        "torch.stack makes a new axis. torch.cat joins the halves along an axis that is "
+        "there: the last.": [
             lambda x, f, b: torch.stack(_halves(x, f, b)),
             lambda x, f, b: torch.stack(_halves(x, f, b), dim=1),
             lambda x, f, b: torch.stack(_halves(x, f, b), dim=2),
@@ -1099,6 +1102,8 @@ from_d2l = Exercise(
         "makes one tensor of it.": [
             lambda o, w: w.permute(1, 0, 2),
             lambda o, w: w.transpose(0, 1),
+        ],
+        "torch.tensor makes a tensor of numbers. torch.cat joins a list of tensors.": [
             lambda o, w: torch.tensor(w),
         ],
         "the two results are exchanged: first the keys, then the weights.": [
@@ -1270,6 +1275,14 @@ all_weights = Exercise(
         ],
         "the queries are turned to time first. They are batch first, as attend wants "
         "them.": [lambda a, q, *rest: _at_once(a, q.transpose(0, 1), *rest)[1]],
+        "the loop runs over axis 0, the sentences. The steps are axis 1.": [
+            lambda a, q, *rest: torch.cat(
+                [_at_once(a, one.unsqueeze(1), *rest)[1] for one in q], dim=1
+            ),
+            lambda a, q, *rest: torch.cat(
+                [_at_once(a, one.unsqueeze(0), *rest)[1] for one in q]
+            ),
+        ],
         "`[:, :t]` takes all queries up to t. A step has one: (B, 1, query_size).": [
             lambda *arguments: torch.cat(
                 _each_step(
