@@ -359,8 +359,8 @@ annotations = Exercise(
             lambda x, f, b: _joined(x, f, b, dim=1),
             lambda x, f, b: _joined(x, f, b, dim=0),
         ],
-        "torch.stack makes a new axis. torch.cat joins the halves along an axis that is "
-        "there: the last.": [
+        "torch.stack makes a new axis. torch.cat joins the halves along the last axis, "
+        "which is there.": [
             lambda x, f, b: torch.stack(_halves(x, f, b)),
             lambda x, f, b: torch.stack(_halves(x, f, b), dim=1),
             lambda x, f, b: torch.stack(_halves(x, f, b), dim=2),
