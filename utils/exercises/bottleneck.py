@@ -1039,6 +1039,16 @@ sentence_log_probability = Exercise(
             lambda logits, targets: (
                 logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1))
                 * (targets != 0)
+            ).sum(-1),
+            lambda logits, targets: (
+                logits.log_softmax(-1)
+                .gather(-1, targets.unsqueeze(-1))
+                .masked_fill(targets == 0, 0)
+                .sum(1)
+            ),
+            lambda logits, targets: (
+                logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1))
+                * (targets != 0)
             ).sum(1),
             lambda logits, targets: (
                 logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1))

@@ -29,6 +29,10 @@ ERRORS = {
     r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\)": (
         "an axis of size {1} can't be expanded to {0}: only one of length 1 can."
     ),
+    r"only (?:one element|integer) tensors.* can be converted": (
+        "torch.tensor makes a tensor of numbers. torch.stack and torch.cat join "
+        "tensors; and an index is one whole number."
+    ),
     r"takes (?:from )?\d+.* positional arguments? but (\d+) (?:was|were) given": (
         "the check gives your function {} arguments. Leave its first line as it was."
     ),
@@ -97,7 +101,9 @@ def _first_part(value, right):
         for n, (part, wanted) in enumerate(zip(value, right, strict=True), start=1):
             if not same(part, wanted):
                 part, wanted, _ = _first_part(part, wanted)
-                return part, wanted, f"  in part {n} of what is returned"
+                names = getattr(right, "_fields", ())
+                place = f"the {names[n - 1]}" if names else f"part {n}"
+                return part, wanted, f"  in {place} of what is returned"
     return value, right, ""
 
 

@@ -135,6 +135,8 @@ class Exercise:
             f"  Tried     {described(self.spec, self.cases[first])}",
             difference(results[first], rights[first]),
         ]
+        if self._changed_arguments(results):
+            lines.append("  An argument was changed: do two names stand for one thing?")
         cause = (
             self._named_mistake(results)
             or wrong_kind(results, rights, first)
@@ -168,7 +170,7 @@ class Exercise:
 
     def _changed_arguments(self, results):
         for case, result in zip(self.cases, results, strict=True):
-            pairs = zip(result.arguments, case, strict=True)
+            pairs = zip(result.arguments, () if result.error else case, strict=True)
             if not all(same(*pair) for pair in pairs if not callable(pair[1])):
                 return "the result is right, but an argument was changed.\n" + wrapped(
                     "Likely cause: a method whose name ends with an underscore, `+=`, "

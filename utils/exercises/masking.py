@@ -303,8 +303,8 @@ masked_softmax = Exercise(
         ],
         f"{EMPTY}all its scores are the same large negative number, so softmax spreads "
         "the weight evenly over padding. Weights of 0 are asked for.": [_filled(LARGE)],
-        f"{EMPTY}the sum of its exp is 0, also where softmax sees nothing but -inf, "
-        "and 0/0 is NaN. Weights of 0 are asked for.": [
+        f"{EMPTY}its largest score is -inf, and -inf minus -inf is NaN. And the sum "
+        "of its exp is 0, and 0/0 is NaN. Mend both; weights of 0 are asked for.": [
             _filled(-torch.inf),
             _by_hand(_largest_real, safe=False),
         ],
@@ -700,6 +700,17 @@ causal_weights = Exercise(
         "that ends before the query's own place?": [
             _seeing(_up_to),
             _by_lens(lambda p, n: p.clamp(max=n.max()).expand(len(n), -1)),
+        ],
+        "the lengths stop one short: the last of N queries may see N words.": [
+            lambda X, lens: masked_softmax(
+                X, torch.minimum(torch.arange(1, X.shape[1]), lens[:, None])
+            ),
+            lambda X, lens: masked_softmax(
+                X, torch.arange(1, X.shape[1]).expand(len(lens), -1)
+            ),
+        ],
+        "the shortest sentence limits all of them.": [
+            _by_lens(lambda p, n: p.clamp(max=n.min()).expand(len(n), -1)),
         ],
         "each query sees all the words of its sentence, those to come included.": [
             _seeing(_to_the_end)
