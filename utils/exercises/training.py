@@ -2,6 +2,8 @@
 
 import math
 from functools import partial
+from itertools import zip_longest
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -138,9 +140,9 @@ mean_loss = Exercise(
         ],
         "divided by the number of positions in a row, T. How many real words has the "
         "batch?": [_over(lambda targets: targets.shape[1])],
-        "divided twice.": [_over(lambda targets: _real(targets).sum() ** 2)],
-        "divided twice: by the words, and by the sentences.": [
-            _over(lambda targets: _real(targets).sum() * len(targets))
+        "divided twice, by words and again by words or sentences.": [
+            _over(lambda targets: _real(targets).sum() ** 2),
+            _over(lambda targets: _real(targets).sum() * len(targets)),
         ],
         "the mean of the sentences' means: a word of a short sentence counts more than "
         "one of a long "
@@ -193,17 +195,9 @@ mean_loss = Exercise(
         ],
         "logits and targets are put into rows in two different orders, so the rows "
         "don't belong together. Don't transpose one of them alone.": [_mixed_rows],
-        "the logits are in rows, (B * T, V), and the targets are still (B, T). Bring "
-        "both into rows.": [
-            lambda logits, targets: F.cross_entropy(
-                logits.flatten(0, 1), targets, ignore_index=0
-            )
-        ],
-        "the targets are in rows, and the logits are still (B, T, V). Bring both into "
-        "rows.": [
-            lambda logits, targets: F.cross_entropy(
-                logits, targets.flatten(), ignore_index=0
-            )
+        "only one of the two is in rows, (B * T, V) or (B * T). Where is the other?": [
+            _flat_loss(lambda logits: logits.flatten(0, 1)),
+            lambda logits, targets: F.cross_entropy(logits, targets.flatten()),
         ],
         "the mean is over all words of the vocabulary. At each position only the right "
         "word's log-probability counts.": [
@@ -214,6 +208,25 @@ mean_loss = Exercise(
                 / _real(targets).sum()
             ),
             lambda logits, targets: -logits.log_softmax(-1)[targets != 0].mean(),
+        ],
+        "this is the logarithm of a mean. The loss is a mean of logarithms: which is "
+        "first?": [
+            lambda logits, targets: -_of_words(_probability)(logits, targets).log()
+        ],
+        "the mask is turned round: padding alone is counted.": [
+            lambda logits, targets: _nats(logits, targets)[targets == 0].mean()
+        ],
+        "what gather picked is still (B, T, 1), and meets the mask, (B, T). Which axis "
+        "is to go?": [
+            _of_words(lambda logits, targets: _nats(logits, targets).unsqueeze(2))
+        ],
+        "gather picks along axis 1, the positions. Along which axis do the words "
+        "stand?": [
+            _of_words(
+                lambda logits, targets: (
+                    -logits.log_softmax(-1).gather(1, targets.unsqueeze(2)).squeeze(2)
+                )
+            ),
         ],
         "the probability of padding is set to 0 before the logarithm, and log 0 is "
         "infinite. Take the logarithm first.": [
@@ -292,12 +305,21 @@ def _sum_of_norms(gradients):
     return sum(g.norm().item() for g in gradients)
 
 
-def _sum_of_sizes(gradients):
-    return sum(g.abs().sum().item() for g in gradients)
+def _all_numbers(gradients):
+    return torch.cat([g.flatten() for g in gradients])
 
 
-def _largest(gradients):
-    return max(g.abs().max().item() for g in gradients)
+NO_NORMS = (  # what else is compared with the limit
+    lambda gradients: _all_numbers(gradients).abs().sum(),
+    lambda gradients: _all_numbers(gradients).abs().max(),
+    lambda gradients: _all_numbers(gradients).sum().abs(),
+    lambda gradients: _all_numbers(gradients).square().mean().sqrt(),
+    lambda gradients: max(g.norm() for g in gradients),
+)
+
+
+def _scaled_by(norm):
+    return _scaled(lambda gradients, limit: min(1.0, limit / norm(gradients)))
 
 
 clip = Exercise(
@@ -312,12 +334,35 @@ clip = Exercise(
         ([g * 0.01 for g in draw(5, (2, 3), (4,), (2, 2))], 1.0),
     ],
     mistakes={
-        "each tensor is clipped by itself, which turns the gradient to another "
-        "direction. The norm is that of all numbers together.": [
-            lambda gradients, limit: [clip_by_loops([g], limit)[0] for g in gradients]
+        "each tensor, or each row, is clipped by itself, which turns the gradient to "
+        "another direction. The norm is that of all numbers together.": [
+            lambda gradients, limit: [clip_by_loops([g], limit)[0] for g in gradients],
+            lambda gradients, limit: [
+                g * (limit / g.norm(dim=-1, keepdim=True)).clamp(max=1)
+                for g in gradients
+            ],
         ],
-        "torch.cat can't join tensors of different shapes. flatten() makes a row of "
-        "each.": [lambda gradients, limit: [torch.cat(gradients).norm()]],
+        "tensors of different shapes can't be joined. flatten() makes a row of each, "
+        "and torch.cat one row of all.": [
+            lambda gradients, limit: torch.cat(gradients),
+            lambda gradients, limit: torch.stack(gradients),
+        ],
+        "a list can't be multiplied by a number. Multiply each of its tensors.": [
+            lambda gradients, limit: gradients * 0.5
+        ],
+        "only the first tensor is scaled. One factor is for all of them.": [
+            lambda gradients, limit: [
+                clip_by_loops(gradients, limit)[0],
+                *gradients[1:],
+            ]
+        ],
+        "the direction has changed. All numbers keep their sign, and are multiplied by "
+        "one factor.": [
+            lambda gradients, limit: [
+                g - max(0.0, _norm(gradients) - limit) for g in gradients
+            ],
+            lambda gradients, limit: [g.abs() for g in clip_by_loops(gradients, limit)],
+        ],
         "each tensor is scaled by its own norm to the limit. There is one norm, of all "
         "numbers together, and one factor, at most 1.": [
             lambda gradients, limit: [g / g.norm() * limit for g in gradients]
@@ -353,13 +398,8 @@ clip = Exercise(
         "multiplied by max_norm, without dividing by the norm.": [
             _if_larger(lambda gradients, limit: limit)
         ],
-        "this is the largest number, not the norm.": [
-            _scaled(lambda gradients, limit: min(1.0, limit / _largest(gradients)))
-        ],
-        "the sizes of the numbers are added. The norm is the root of the sum of their "
-        "squares.": [
-            _scaled(lambda gradients, limit: min(1.0, limit / _sum_of_sizes(gradients)))
-        ],
+        "the number compared with max_norm isn't the norm. The norm is the root of the "
+        "sum of the squares of all numbers.": [*map(_scaled_by, NO_NORMS)],
         "nothing is scaled.": [lambda gradients, limit: gradients],
     },
 )
@@ -387,7 +427,7 @@ epoch_loss = Exercise(
     "epoch_loss",
     epoch_loss_by_loops,
     cases=[
-        ([2.0, 4.0], [3, 1]),
+        ([2.0, 8.0, 3.0, 5.0], [3, 1, 4, 2]),
         ([5.0, 1.0], [2, 6]),
         ([1.0, 2.0, 6.0], [5, 5, 2]),
         ([0.5], [7]),
@@ -399,12 +439,38 @@ epoch_loss = Exercise(
         "the losses are means already. Weigh each by its number "
         "of words before adding.": [lambda losses, tokens: sum(losses) / sum(tokens)],
         "this is the sum over all words: the division is missing.": [_weighed],
-        "divided by the number of batches, not of words.": [
-            lambda losses, tokens: _weighed(losses, tokens) / len(losses)
+        "the sum is divided by another number than that of all words.": [
+            lambda losses, tokens: _weighed(losses, tokens) / len(losses),
+            lambda losses, tokens: _weighed(losses, tokens) / sum(losses),
+            lambda losses, tokens: _weighed(losses, tokens) / max(tokens) / len(losses),
+        ],
+        "`//` drops what stands behind the point.": [
+            lambda losses, tokens: _weighed(losses, tokens) // sum(tokens)
+        ],
+        "this is exp of the loss, the perplexity.": [
+            lambda losses, tokens: math.exp(epoch_loss_by_loops(losses, tokens))
+        ],
+        "each batch has its share, and the shares aren't added up.": [
+            lambda losses, tokens: (
+                torch.tensor(losses) * torch.tensor(tokens) / sum(tokens)
+            )
+        ],
+        "two lists can't be multiplied. zip gives their numbers in pairs.": [
+            lambda losses, tokens: losses * tokens
+        ],
+        "one batch is left out. Where does the loop begin and end?": [
+            lambda losses, tokens: epoch_loss_by_loops(losses[1:], tokens[1:]),
+            lambda losses, tokens: epoch_loss_by_loops(losses[:-1], tokens[:-1]),
+        ],
+        "the more words a batch has, the less it counts. Which way should the weights "
+        "go?": [
+            lambda losses, tokens: _divided(losses, tokens) / sum(1 / n for n in tokens)
         ],
         "this is the sum of the batches' losses.": [lambda losses, tokens: sum(losses)],
-        "this is the last batch's loss.": [lambda losses, tokens: losses[-1]],
-        "this is the largest loss.": [lambda losses, tokens: max(losses)],
+        "this is the loss of one batch.": [
+            lambda losses, tokens: losses[-1],
+            lambda losses, tokens: max(losses),
+        ],
         "divided by the words a second time: each loss is a mean already.": [
             lambda losses, tokens: _divided(losses, tokens) / len(losses),
             _divided,
@@ -416,19 +482,34 @@ epoch_loss = Exercise(
 # A training step. The check lets it make two, by plain gradient descent.
 
 
+class TwoSteps(NamedTuple):
+    """What two training steps return and change."""
+
+    loss_1: float
+    loss_2: float
+    training_at_the_loss: bool
+    training_at_the_end: bool
+    parameters_1: torch.Tensor
+    parameters_2: torch.Tensor
+
+
 def _two_steps(train_step, make, batches, rate, clip):
-    """The losses that two calls return, model.training, all parameters after each."""
     model = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     model.eval()  # as it is after a validation
-    losses, parameters = [], []
+    losses, modes, parameters = [], [], []
+    model.encoder.register_forward_pre_hook(
+        lambda encoder, _: modes.append(encoder.training)
+    )
     for batch in batches():
         loss = train_step(model, batch, optimizer, clip)
         if loss is ... or loss is None:
             return loss
+        if torch.is_tensor(loss) and loss.requires_grad:
+            raise TypeError("the loss that is returned is a tensor with its gradient")
         losses.append(loss)
         parameters.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
-    return (*losses, model.training, *parameters)
+    return TwoSteps(*losses, all(modes), model.training, *parameters)
 
 
 def _step_by_loops(model, batch, optimizer, clip):
@@ -444,7 +525,7 @@ def _step_by_loops(model, batch, optimizer, clip):
 
 
 def two_steps_by_loops(model, batches, rate, clip):
-    """What two training steps return and change: losses, mode, parameters after each.
+    """What two training steps return and change.
 
     model, batches: functions that make them.
     """
@@ -480,7 +561,9 @@ def _steps(order, loss=_forced, clipping=_clipped, trains=True, back="before"):
             model.train()
         nats = None
         for part in order.split():
-            if part == "loss":
+            if part in ("train", "eval"):
+                model.train(part == "train")
+            elif part == "loss":
                 nats = loss(model, batch)
             elif part == "zero":
                 optimizer.zero_grad()
@@ -490,6 +573,8 @@ def _steps(order, loss=_forced, clipping=_clipped, trains=True, back="before"):
                 clipping(model, clip)
             elif part == "step":
                 optimizer.step()
+        if back == "tensor":
+            return nats
         return loss(model, batch).item() if back == "after" else nats.item()
 
     return train_step
@@ -523,24 +608,6 @@ def _swapped(read, judged):
         _other(loss=_loss_of(read, judged, ignore_index=0)),
         _other(loss=_loss_of(read, judged)),
     ]
-
-
-def _free_running(model, batch):
-    """The loss if the decoder reads what it wrote."""
-    words = batch.target_in[:, :1]
-    for _ in range(batch.target_in.shape[1] - 1):
-        written = _read(model, batch, words)[:, -1:].argmax(-1)
-        words = torch.cat((words, written), dim=1)
-    return _judged(_read(model, batch, words), batch.target_out, ignore_index=0)
-
-
-def _norm_returned(model, batch, optimizer, clip):
-    model.train()
-    optimizer.zero_grad()
-    _forced(model, batch).backward()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
-    optimizer.step()
-    return norm.item()
 
 
 def _a_tuple_has_no(name):
@@ -655,8 +722,6 @@ train_step = Exercise(
                 )
             )
         ],
-        "the decoder reads what it wrote itself. In teacher forcing it reads the true "
-        "words, target_in, all at once.": [_other(loss=_free_running)],
         "the encoder is given no lengths that fit: it needs batch.source_lens, one for "
         "each source sentence.": [
             _other(
@@ -669,11 +734,27 @@ train_step = Exercise(
         ],
         "the model is still in evaluation mode, in which dropout is off. Which call "
         "brings it back?": [_other(trains=False)],
+        "training mode comes too late: dropout is off while the loss is computed.": [
+            _steps("zero loss train back clip step", trains=False)
+        ],
+        "the model is left in evaluation mode.": [
+            _steps("zero loss back clip step eval")
+        ],
+        "a plain number is asked for. A tensor keeps all that its gradient needs.": [
+            _other(back="tensor")
+        ],
+        "two updates with one gradient: step() is called twice.": [
+            _steps("zero loss back clip step step")
+        ],
+        "the loss is cut off at `clip`. It is the norm of the gradient that should be "
+        "clipped.": [
+            lambda model, batch, optimizer, clip: _steps(
+                "zero loss back step",
+                loss=lambda model, batch: _forced(model, batch).clamp(max=clip),
+            )(model, batch, optimizer, clip)
+        ],
         "the loss returned is that after the update. It was known before.": [
             _other(back="after")
-        ],
-        "the number returned is the norm of the gradient. The loss is asked for.": [
-            _norm_returned
         ],
         "the model gives two things, the logits and the decoder's state: "
         "`logits, _ = model(...)`.": [
@@ -722,7 +803,12 @@ class Script:
         """words (B, 1), state (B, 2) -> logits (B, 1, V), the new state."""
         B = len(self.rows)
         if list(words.shape) != [B, 1]:
-            raise ValueError(f"words must be ({B}, 1), got {tuple(words.shape)}")
+            raise ValueError(
+                f"words must be ({B}, 1), got {tuple(words.shape)} in step "
+                f"{int(state[0, 0]) + 1}"
+            )
+        if words.is_floating_point():
+            raise TypeError(f"words are ids, torch.long; got {words.dtype}")
         found, new = [], state.clone()
         for b, row in enumerate(self.rows):
             place, wanted = state[b].tolist()
@@ -769,14 +855,19 @@ def _written(
         word = choose(logits) if choose else logits.argmax(dim=-1)
         read = word if feed else read
         ids.append(word)
-        ended = ended | (word[:, 0] == EOS_ID)
-        if stop(ended):
-            break
+        if stop:
+            ended = ended | (word[:, 0] == EOS_ID)
+            if stop(ended):
+                break
     return torch.cat(ids, dim=1).tolist() if ids else [[] for _ in range(batch_size)]
 
 
 def _until_eos(row, kept=0):
     return row[: row.index(EOS_ID) + kept] if EOS_ID in row else row
+
+
+def _until_last_eos(row):
+    return row[: -1 - row[::-1].index(EOS_ID)] if EOS_ID in row else row
 
 
 def _greedy(cut=_until_eos, steps=0, **changes):
@@ -794,14 +885,53 @@ def _cut_without_asking(row):
     return row[: row.index(EOS_ID)]
 
 
-def _steps_first(step, state, batch_size, max_steps):
-    rows = _written(step, state, batch_size, max_steps)
+def _joined(rearranged, **changes):
+    """rearranged(rows) of the ids of all sentences, (B, T); stopping early, and not."""
+    return [
+        lambda *case, stop=stop: rearranged(_written(*case, stop=stop, **changes))
+        for stop in (all, None)
+    ]
+
+
+def _columns(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _fed_in(shape):
+def _one_below_the_other(rows):
+    return [_until_eos([word]) for column in _columns(rows) for word in column]
+
+
+def _cut_up(rows):
+    words = torch.tensor(_columns(rows)).view(len(rows), -1)
+    return [_until_eos(row) for row in words.tolist()]
+
+
+def _one_list(cut):
+    """`[[]] * B` is one list, B times."""
+
+    def rearranged(rows):
+        columns = zip_longest(*map(cut, rows))
+        words = [word for column in columns for word in column]
+        return [[word for word in words if word not in (None, EOS_ID)]] * len(rows)
+
+    return rearranged
+
+
+def _drops_ended(step, state, batch_size, max_steps):
+    """Keeps the words of those that go on, and the state of all."""
+    words = torch.full((batch_size, 1), BOS_ID)
+    while len(words):
+        logits, state = step(words, state)
+        words = logits.argmax(-1)
+        words = words[words[:, 0] != EOS_ID]
+    return []
+
+
+def _fed_in(*shapes):
     """What is fed back has another shape: (B, V), (B,), () or (1, B)."""
-    return _greedy(choose=shape)
+    return [
+        _greedy(choose=shape, stop=stop) for shape in shapes for stop in (all, None)
+    ]
 
 
 def _one_ends_the_row(step, state, batch_size, max_steps):
@@ -819,7 +949,7 @@ def _one_ends_the_row(step, state, batch_size, max_steps):
 
 def _skips_eos(step, state, batch_size, max_steps):
     """`continue` at <eos>: the sentence goes on at the next step."""
-    rows = _written(step, state, batch_size, max_steps, stop=lambda ended: False)
+    rows = _written(step, state, batch_size, max_steps, stop=None)
     return [[word for word in row if word != EOS_ID] for row in rows]
 
 
@@ -860,7 +990,7 @@ greedy_decode = Exercise(
         _decoding_case([[7, 2], [3, 5, 6, 2], [4, 4, 8, 5, 2]], 8),
         _decoding_case([[9, 8, 7, 6, 5, 4, 3, 2], [6, 2]], 5),
         _decoding_case([[10, 10, 3, 2], [2], [11, 5, 2], [3, 4, 5, 2]], 4),
-        _decoding_case([[4, 5, 6, 2]], 7),
+        _decoding_case([[4, 2, 6, 2], [5, 9, 7, 3, 8, 2]], 7),  # one writes on
     ],
     mistakes={
         "<eos> is kept. It says that the sentence has ended, and isn't a word of it.": [
@@ -869,12 +999,13 @@ greedy_decode = Exercise(
         "words that come after <eos> are kept. A sentence ends at its first <eos>, "
         "though the others go on.": [
             _greedy(cut=lambda row: row),
+            _greedy(cut=_until_last_eos),
             _greedy(cut=lambda row: [word for word in row if word != EOS_ID]),
             _greedy(
                 cut=lambda row: [word for word in row if word not in (0, 1, EOS_ID)],
-                stop=lambda ended: False,
+                stop=None,
             ),
-            _greedy(cut=lambda row: row, stop=lambda ended: False),
+            _greedy(cut=lambda row: row, stop=None),
             _skips_eos,
         ],
         "all sentences are stopped as soon as one has ended. The others still have "
@@ -903,32 +1034,56 @@ greedy_decode = Exercise(
         "this is the least probable word at each step.": [
             _greedy(choose=lambda logits: logits.argmin(dim=-1))
         ],
-        "one step too few: max_steps words may be written.": [_greedy(steps=-1)],
+        "the last of max_steps words is missing: a step too few, or one word cut off "
+        "from a sentence without <eos>.": [_greedy(steps=-1)],
+        "a sentence without <eos> is lost. max_steps has cut it off, and its words "
+        "count.": [_greedy(cut=lambda row: _until_eos(row) if EOS_ID in row else [])],
+        "the rows are tensors, and lists of ints are asked for: tolist().": [
+            lambda *case: [
+                torch.tensor(row, dtype=torch.long) for row in greedy_by_loops(*case)
+            ]
+        ],
+        "all sentences share one list: `[[]] * B` repeats the same list B times. What "
+        "makes a new one for each?": [
+            *_joined(_one_list(_until_eos)),
+            *_joined(_one_list(lambda row: row)),
+        ],
+        "the steps are joined along the axis of the sentences. A sentence is a row of "
+        "(B, T): which axis grows?": [
+            *_joined(_one_below_the_other),
+            *_joined(_cut_up),
+        ],
+        "words are floats. An embedding looks up whole numbers, torch.long.": [
+            lambda step, state, batch_size, max_steps: step(
+                torch.ones(batch_size, 1), state
+            )
+        ],
+        "sentences that have ended are dropped from the words, and not from the state. "
+        "May they go on, and be cut afterwards?": [_drops_ended],
         "one step too many: at most max_steps words may be written.": [
             _greedy(steps=1)
         ],
         "max_steps isn't used: a sentence that never ends would go on for ever.": [
             _greedy(steps=40)
         ],
-        "a list a step came. One for each sentence is asked for: exchange the two.": [
-            _steps_first
-        ],
+        "a list a step came. One for each sentence is asked for: exchange the "
+        "two.": _joined(_columns),
         "argmax ran over the wrong axis. logits are (B, 1, V): which axis holds the "
-        "words?": [
-            _fed_in(lambda logits: logits.argmax(dim=1)),
-            _fed_in(lambda logits: logits.argmax(dim=0)),
-        ],
+        "words?": _fed_in(
+            lambda logits: logits.argmax(dim=1), lambda logits: logits.argmax(dim=0)
+        ),
         "argmax without an axis gives one number for the whole batch. Which axis of "
-        "(B, 1, V) holds the words?": [_fed_in(lambda logits: logits.argmax())],
+        "(B, 1, V) holds the words?": _fed_in(
+            lambda logits: logits.argmax(),
+            lambda logits: logits.argmax().expand(len(logits), 1),
+        ),
         "argmax has taken an axis away, and `step` reads (B, 1). unsqueeze(1), or "
-        "keepdim=True, brings it back.": [
-            _fed_in(lambda logits: logits[:, -1].argmax(-1)),
-            _fed_in(lambda logits: logits.squeeze(1).argmax(-1)),
-        ],
+        "keepdim=True, brings it back.": _fed_in(
+            lambda logits: logits[:, -1].argmax(-1)
+        ),
         "an axis too many is fed back: logits are (B, 1, V), so argmax over the last "
         "axis is (B, 1) already.": [
-            _fed_in(lambda logits: logits.argmax(-1, keepdim=True)),
-            _fed_in(lambda logits: logits.argmax(-1).unsqueeze(1)),
+            _greedy(choose=lambda logits: logits.argmax(-1, keepdim=True), stop=None)
         ],
         "all words written so far are given to `step`. The state remembers them: give "
         "it the last word alone, (B, 1).": [_all_so_far],
@@ -938,14 +1093,12 @@ greedy_decode = Exercise(
             )
         ],
         "one sentence is given alone. `step` takes the whole batch at once: (B, 1).": [
-            lambda step, state, batch_size, max_steps: (
-                step(torch.tensor([[BOS_ID]]), state)
-                if batch_size > 1
-                else [[greedy_by_loops(step, state, 1, max_steps)[0][0]]]
+            lambda step, state, batch_size, max_steps: step(
+                torch.tensor([[BOS_ID]]), state
             )
         ],
         "the axis of length 1 stands in front. `step` reads (B, 1), a row a "
-        "sentence.": [_fed_in(lambda logits: logits[:, -1].argmax(-1).unsqueeze(0))],
+        "sentence.": _fed_in(lambda logits: logits[:, -1].argmax(-1).unsqueeze(0)),
         "a sentence that max_steps has cut off has no <eos>, and index finds "
         "nothing.": [_greedy(cut=_cut_without_asking)],
         "a whole batch is asked whether it has ended, and the answer is one a "
