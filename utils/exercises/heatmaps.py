@@ -128,9 +128,37 @@ best_links = Exercise(
             ([[0.125, 0.375, 0.25, 0.25]], 0.375),
             ([[0.25, 0.25, 0.5], [0.625, 0.25, 0.125], [0.25, 0.375, 0.375]], 0.5),
             ([[0.25, 0.25, 0.25, 0.25], [0.125, 0.75, 0.125, 0.0]], 0.5),
+            ([[0.4375, 0.25, 0.3125], [0.53125, 0.25, 0.21875]], 0.53125),
+            ([[0.25, 0.46875, 0.28125], [0.5, 0.25, 0.25]], 0.5),
         )
     ],
     mistakes={
+        "the weights are rounded before they are compared. Compare them as they are.": [
+            lambda w, least: set(_best_pairs((10 * w).round() / 10, least)),
+        ],
+        "the largest weight itself stands in a link. Its place is asked for: max gives "
+        "both, argmax the place.": [
+            lambda w, least: {
+                (max(row), i) for i, row in enumerate(w.tolist()) if max(row) >= least
+            }
+        ],
+        "the loop ends at the first row without a link. The rows after it can have "
+        "one: continue, not break.": [
+            lambda w, least: {
+                (j, i)
+                for j, i in _best_pairs(w, least)
+                if (w[: i + 1].amax(1) >= least).all()
+            }
+        ],
+        "a row whose largest weight is below the least one is linked to position 0: "
+        "argmax of zeros is 0.": [
+            lambda w, least: set(_best_pairs(w.where(w >= least, 0), 0))
+        ],
+        "the last row is left out: range(T) ends at T - 1.": [
+            lambda w, least: set(_best_pairs(w[:-1], least))
+        ],
+        "a source word keeps only one target word. Several rows may look at the same "
+        "place.": [lambda w, least: set(dict(_best_pairs(w, least)).items())],
         "turned round. A link is (source, target), and a row of the weights is a "
         "target word: which of the two is the row's number?": [
             lambda weights, least: {(i, j) for j, i in _best_pairs(weights, least)}
@@ -250,8 +278,45 @@ aer = Exercise(
             [{(2, 2)}, {(2, 2)}, {(0, 0)}],
             [{(3, 3)}, {(1, 0), (0, 2), (4, 0)}, set()],
         ),
+        (
+            [set(), {(0, 0), (1, 1), (2, 0)}, {(0, 1)}],
+            [{(0, 0), (1, 1)}, {(0, 0), (1, 2)}, {(0, 1), (1, 0)}],
+            [{(2, 1)}, {(1, 1)}, set()],
+        ),
     ],
     mistakes={
+        "a sentence without a predicted link is left out. Its sure links are missing, "
+        "and they count.": [
+            lambda a, s, p: aer_by_loops(
+                a, [y if x else set() for x, y in zip(a, s, strict=True)], p
+            )
+        ],
+        "only one sentence is counted: = in place of +=, or a `return` inside the "
+        "loop?": [
+            lambda *sides: aer_by_loops(*(side[-1:] for side in sides)),
+            lambda *sides: aer_by_loops(*(side[:1] for side in sides)),
+        ],
+        "below 0, or above 1: the order of the arithmetic. Where do brackets belong? "
+        "And the counts: | joins two sets, & keeps what both hold.": [
+            _from_counts(lambda a, s, in_s, in_p: 1 - in_s + in_p / (a + s)),
+            _from_counts(lambda a, s, in_s, in_p: 1 - (in_s + in_p) / a + s),
+            _from_counts(lambda a, s, in_s, in_p: 1 - in_s + in_p / a + s),
+            lambda a, s, p: (
+                1
+                - sum(
+                    len(x | y) + len(x | y | z) for x, y, z in zip(a, s, p, strict=True)
+                )
+                / sum(_counts(a, s, p)[:2])
+            ),
+        ],
+        "divided by numbers of sentences: len(a) and len(s) belong inside the loop, to "
+        "each sentence's sets.": [
+            lambda a, s, p: 1 - sum(_counts(a, s, p)[2:]) / (len(a) + len(s))
+        ],
+        "whole numbers: // cuts off, and so does round. Divide with /.": [
+            _from_counts(lambda a, s, in_s, in_p: 1 - (in_s + in_p) // (a + s)),
+            lambda *sides: round(aer_by_loops(*sides), 2),
+        ],
         "the possible links don't count: this is the rate against sure links alone. "
         "What is P for?": [lambda a, s, p: aer_by_loops(a, s, [set()] * len(s))],
         "a link that is sure isn't counted as possible. P contains S, but the third "

@@ -10,6 +10,8 @@ V words in the target vocabulary.
 
 import json
 import math
+import traceback
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -19,8 +21,9 @@ from torch.nn import functional as F
 
 from utils.corpora import load_village
 from utils.data import Batch
-from utils.exercises.compare import Outcome, difference, wrapped, wrong_kind
+from utils.exercises.compare import UTILS, Outcome, difference, wrapped, wrong_kind
 from utils.exercises.engine import Result, _not_attempted, _run, _Stopped
+from utils.exercises.training import mean_loss, train_step
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, bleu, links_from_weights
 from utils.text import BOS_ID, EOS_ID, PAD_ID
@@ -80,9 +83,28 @@ def ask(name, function, *arguments):
         raise Wrong(f"{name} was stopped. Which loop doesn't end?")
     if outcome.error:
         cause = wrong_kind([outcome], [outcome], 0)
-        said = f"{name} doesn't run.\n{difference(outcome, outcome)}"
-        raise Wrong(said + (f"\n{wrapped(f'Likely cause: {cause}')}" if cause else ""))
+        said = [f"{name} doesn't run.", difference(outcome, outcome)]
+        sizes = any(word in said[1] for word in ("size", "shape"))
+        if found := sizes and shapes(outcome.error, len(arguments[0])):
+            said.append(wrapped(found))
+        if cause and "transposed" not in cause:
+            said.append(wrapped(f"Likely cause: {cause}"))
+        raise Wrong("\n".join(said))
     return outcome.value
+
+
+def shapes(error, B):
+    """The tensors at the place of the learner's code that raised: names, shapes."""
+    found = {}
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(UTILS):
+            if "site-packages" not in frame.f_code.co_filename:
+                found = frame.f_locals
+    parts = [f"{k} {tuple(v.shape)}" for k, v in found.items() if torch.is_tensor(v)]
+    return parts and (
+        f"There: {', '.join(parts)}. B is {B}. Which shape isn't meant? (The first "
+        "state is (1, B, H), a query (B, 1, H).)"
+    )
 
 
 def forward(model, source, target_in, source_lens):
@@ -97,6 +119,8 @@ def forward(model, source, target_in, source_lens):
         raise Wrong("the model must return two things: logits and weights.")
     B, S, T = *source.shape, target_in.shape[1]
     wanted = {"logits": (B, T, len(held_out()[1][1])), "weights": (B, T, S)}
+    if [getattr(part, "shape", 0) for part in found] == [*wanted.values()][::-1]:
+        raise Wrong("logits and weights are exchanged: the logits come first.")
     for (name, shape), value in zip(wanted.items(), found, strict=True):
         if not torch.is_tensor(value):
             raise Wrong(f"{name} must be a tensor, not a {type(value).__name__}.")
@@ -113,7 +137,12 @@ def forward(model, source, target_in, source_lens):
 def wrong_shape(name, came, wanted):
     cause = ""
     letters = "(B, T, V)" if name == "logits" else "(B, T, S)"
-    if len(came) == 3 and came == (wanted[1], wanted[0], wanted[2]):
+    B, T, last = wanted
+    if T > 1 and came in ((T, B, 1, last), (B, T, 1, last), (T * B, 1, last)):
+        cause = " Join the steps, (B, 1, …), with torch.cat along axis 1."
+    elif T > 1 and came == (B, T - 1, last):
+        cause = " One step is missing: is <bos> read first, and the last word, too?"
+    elif len(came) == 3 and came == (T, B, last):
         cause = " The steps came first: join them along axis 1."
     elif came == (wanted[0], wanted[2], wanted[1]):
         cause = " A row belongs to a target word, a column to a source word."
@@ -124,14 +153,14 @@ def wrong_shape(name, came, wanted):
     return f"{name} have shape {came}, not {letters} = {wanted}.{cause}"
 
 
-def translated(translate, model, source, source_lens):
+def translated(translate, model, source, source_lens, steps=MAX_STEPS):
     """The translate function's ids and weights, of the right shapes."""
 
     def call(*arguments):
         with torch.no_grad():
             return translate(model, *arguments)
 
-    found = ask("my_translate", call, source, source_lens, MAX_STEPS)
+    found = ask("my_translate", call, source, source_lens, steps)
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise Wrong("my_translate must return two things: ids and weights.")
     ids, weights = found
@@ -150,8 +179,8 @@ def translated(translate, model, source, source_lens):
             "every translation begins with <bos>. The decoder reads <bos>; it isn't a "
             "word of the translation."
         )
-    if ids.shape[1] > MAX_STEPS:
-        raise Wrong(f"max_steps was {MAX_STEPS}, and {ids.shape[1]} words came.")
+    if ids.shape[1] > steps:
+        raise Wrong(f"max_steps was {steps}, and {ids.shape[1]} words came.")
     if weights.shape != (*ids.shape, source.shape[1]):
         raise Wrong(
             f"my_translate's weights have shape {tuple(weights.shape)}, not (B, steps, "
@@ -170,7 +199,12 @@ def near(a, b, tolerance=NEAR):
 def check_weights(model):
     """Does each row sum to 1 over the real source words, and is padding left out?"""
     batch = probed()
-    _, w = forward(model, batch.source, batch.target_in, batch.source_lens)
+    logits, w = forward(model, batch.source, batch.target_in, batch.source_lens)
+    if logits.min() >= 0 and near(logits.sum(2), torch.ones(()), 1e-3):
+        raise Wrong(
+            "the logits are probabilities. The loss contains the softmax: the output "
+            "layer's numbers go there as they are."
+        )
     real = torch.arange(w.shape[2]) < batch.source_lens[:, None, None]
     on_real = real.expand_as(w)
     sums, padding = w.sum(2), w[~on_real]
@@ -180,13 +214,19 @@ def check_weights(model):
         )
     if not near(sums, torch.ones_like(sums), 1e-3):
         raise Wrong(wrong_sums(w, on_real, sums, batch.source_lens))
-    if w[on_real].max() < NEAR:
+    padded = batch.source_lens < w.shape[2]
+    if w[padded][on_real[padded]].max() < NEAR:
         raise Wrong("only padding is looked at: the mask is turned round.")
-    last = w[torch.arange(len(w)), :, batch.source_lens - 1]
+    last = w[torch.arange(len(w)), :, batch.source_lens - 1].amax(1)
     if last.max() == 0:
         raise Wrong(
             "the last real source position, <eos>, never gets weight: the mask has one "
             "position too few."
+        )
+    if last.min() == 0:
+        raise Wrong(
+            "in some sentences the last real words never get weight. Has each sentence "
+            "a mask of its own, from its own length?"
         )
     if padding.max() > 1e-6:
         beyond = torch.arange(w.shape[2]) > batch.source_lens[:, None, None]
@@ -244,12 +284,13 @@ def check_alone(model):
             raise Wrong(
                 "a sentence's numbers change with its neighbours in the batch: rows "
                 "are mixed. Look for a view or reshape where an axis should be moved "
-                "(transpose) or two states joined (torch.cat)."
+                "(transpose) or two states joined (torch.cat), and for one sentence's "
+                "keys, values or state that serve all."
             )
         raise Wrong(
             "a sentence's numbers change when padding is added, though padding gets no "
-            "weight. Where does the decoder's first state come from? At the last "
-            "position of a padded sentence there is no word."
+            "weight. What else reads the annotations? A mean counts the padding, and "
+            "at the last position of a padded sentence there is no word."
         )
 
 
@@ -260,8 +301,8 @@ def rows_mix(model):
     length = int(batch.source_lens[2])
     parts = batch.source[:, :length], batch.target_in, batch.source_lens
     pair = forward(model, *(part[two] for part in parts))
-    single = forward(model, *(part[2:3] for part in parts))
-    return not near(pair[0][:1], single[0])
+    single = forward(model, *(part[3:4] for part in parts))
+    return not near(pair[0][1:], single[0])
 
 
 def changed_at(model, k):
@@ -286,13 +327,16 @@ def check_order(model):
             "written yet. A step reads one word, and the state before it."
         )
     if not logits[k]:
-        raise Wrong("the word that a step reads doesn't change its logits: is it read?")
+        raise Wrong(
+            "the word that a step reads doesn't change its logits. Is it read, and do "
+            "the logits come from the GRU's output after that?"
+        )
     if weights[k]:
         if changed_at(model, k - 1)[1][k]:
             raise Wrong(
                 "a row of weights changes with the word that the same step reads: the "
-                "update comes before the attention. The query is s_{i-1}, the state "
-                "before the update."
+                "update comes before the attention, or the weights are computed anew "
+                "after it. The query is s_{i-1}, the state before the update."
             )
         raise Wrong(
             "a row of weights depends on the word just read, and on nothing before: "
@@ -306,7 +350,9 @@ def check_order(model):
     if not weights[k + 1 :].any():
         raise Wrong(
             "the words read so far never change the weights: each step asks with the "
-            "same query, or without one. The query is s_{i-1}, new at each step."
+            "same query, or without one. The query is s_{i-1}, new at each step. (And "
+            "without tanh, the query adds the same to all scores of a row: softmax "
+            "takes it out.)"
         )
 
 
@@ -327,8 +373,14 @@ def check_context(model):
         changes = [moves(model, parameter, steps)[0] for steps in (1, 3)]
         if not any(changes):
             raise Wrong(
-                f"{name} changes the weights, but no logits: the context is computed "
-                "and forgotten. What does the update read?"
+                f"{name} changes the weights, but no logits: "
+                + (
+                    "the context isn't the sum of the annotations with these weights. "
+                    "A plain mean, or a hard choice (argmax), isn't attention."
+                    if (moved_by(model, 1, 0, 0) or [False])[0]
+                    else "the context is computed and forgotten. What does the update "
+                    "read?"
+                )
             )
         if not changes[0]:
             raise Wrong(
@@ -341,6 +393,63 @@ def check_context(model):
                 "can't learn. Look for detach, no_grad, .item(), .data or a hard "
                 "choice (argmax) between scores and context."
             )
+
+
+def check_encoded(model):
+    """Do the annotations reach the context, and both last states the first state?"""
+    ends = {"last[0], the forward": (0, 1, 0), "last[1], the backward": (0, 0, 1)}
+    for name, sizes in ends.items():
+        found = moved_by(model, *sizes)
+        if found and not any(found):
+            raise Wrong(
+                f"the first state doesn't change with {name} direction's last state, "
+                "from encode. It joins both. (Zeros know nothing of the sentence. At "
+                "the last position of a padded one there is no word.)"
+            )
+    for name, parameter in asking(model).items():
+        with other(parameter, torch.zeros_like(parameter)):
+            found = moved_by(model, 1, 0, 0)
+        if found and not found[0]:
+            raise Wrong(
+                f"with {name} at 0, nothing of the annotations reaches the logits. "
+                "The scores are made from keys. The context mixes the annotations "
+                "themselves."
+            )
+
+
+def moved_by(model, *sizes):
+    """Whether the first step's (logits, weights) move with what `encode` returns:
+    annotations and both last states, changed by sizes. None if it isn't called."""
+    batch, encode, called = probed(), getattr(model, "encode", None), []
+    arguments = batch.source, batch.target_in[:, :1], batch.source_lens
+    before = forward(model, *arguments)
+
+    def changed(*arguments):
+        values, last = called[:] = encode(*arguments)
+        noise = torch.tensor(sizes[1:]).view(2, 1, 1) * torch.randn_like(last)
+        return values + sizes[0] * torch.randn_like(values), last + noise
+
+    try:
+        model.encode = changed
+        after = forward(model, *arguments)
+    except Wrong:  # another `encode` than the given one
+        return None
+    finally:
+        del model.encode
+    if called:
+        pairs = zip(before, after, strict=True)
+        return tuple(not near(*pair, 1e-6) for pair in pairs)
+    return None
+
+
+def check_carried(model):
+    """Does the gradient return through the steps, to the first word read?"""
+    words = [m.weight for m in model.modules() if isinstance(m, nn.Embedding)]
+    if words and not any(has_gradient(model, w, BOS_ID) for w in words):
+        raise Wrong(
+            "no gradient comes back from the last logits to the first word read: the "
+            "state is cut off between the steps. Look for detach or .data."
+        )
 
 
 def asking(model):
@@ -356,24 +465,32 @@ def moves(model, parameter, steps):
     """Whether a parameter moves the logits, and the first row of weights."""
     batch = probed()
     arguments = batch.source, batch.target_in[:, :steps], batch.source_lens
-    before, kept = forward(model, *arguments), parameter.detach().clone()
-    try:
-        with torch.no_grad():
-            parameter.add_(torch.randn_like(parameter) * (kept.std() + 0.1))
+    before, values = forward(model, *arguments), parameter.detach()
+    with other(parameter, values + torch.randn_like(values) * (values.std() + 0.1)):
         after = forward(model, *arguments)
-    finally:
-        with torch.no_grad():
-            parameter.copy_(kept)
     logits, weights = zip(before, after, strict=True)
     first = [part[:, :1] for part in weights]
     return not near(*logits, 1e-6), not near(*first, 1e-6)
 
 
-def has_gradient(model, parameter):
+@contextmanager
+def other(parameter, values):
+    """Other values for a parameter, for a while."""
+    kept = parameter.detach().clone()
+    try:
+        parameter.data.copy_(values)
+        yield
+    finally:
+        parameter.data.copy_(kept)
+
+
+def has_gradient(model, parameter, row=None):
+    """Whether logits teach a parameter; or, the last ones, a row of it."""
     batch = probed()
 
     def gradient():
         logits, _ = model(batch.source, batch.target_in, batch.source_lens)
+        logits = logits if row is None else logits[:, -1]
         slopes = torch.linspace(-1, 1, logits.numel()).view(logits.shape)
         if not logits.requires_grad or not parameter.requires_grad:
             return None
@@ -382,10 +499,18 @@ def has_gradient(model, parameter):
         )[0]
 
     found = ask("The model's gradient", gradient)
-    return found is not None and bool((found != 0).any())
+    return found is not None and bool((found[... if row is None else row] != 0).any())
 
 
-MODEL_QUESTIONS = (check_weights, check_alone, check_order, check_used, check_context)
+MODEL_QUESTIONS = (
+    check_weights,
+    check_order,
+    check_used,
+    check_context,
+    check_encoded,
+    check_carried,
+    check_alone,
+)
 
 
 def check_words(model, translate):
@@ -394,6 +519,12 @@ def check_words(model, translate):
     ids, weights = translated(translate, model, batch.source, batch.source_lens)
     words = with_bos(ids)
     logits, forced = forward(model, batch.source, words, batch.source_lens)
+    padding = torch.arange(weights.shape[2]) >= batch.source_lens[:, None, None]
+    if (weights * padding)[:, 0].max() > 1e-6:
+        raise Wrong(
+            "padding gets weight in my_translate, and not in the model. Are the same "
+            "lengths handed on?"
+        )
     going = before_end(ids)
     if not chosen(logits, ids)[going].all():
         raise Wrong(wrong_words(model, translate, ids, going))
@@ -452,6 +583,11 @@ def wrong_words(model, translate, ids, going):
         other[:, 0] = first
         if explains(other, words.shape[1]):
             return f"the first word read is {name}. A translation begins with <bos>."
+    ends = ((ids == PAD_ID).cumsum(1) == 1) & (ids == PAD_ID)
+    kept = ids.masked_fill(ends, EOS_ID)
+    logits = forward(model, batch.source, with_bos(kept), batch.source_lens)[0]
+    if ends.any() and chosen(logits, kept)[before_end(kept)].all():
+        return "<eos> itself isn't kept: <pad> stands in its place."
     return (
         "the words aren't the most probable ones after the words written so far. Does "
         "a step read its own last word, and is argmax over the words, the last axis?"
@@ -481,6 +617,12 @@ def check_end(model, translate):
                 "Does the loop end when the first sentence has ended, in place of the "
                 "last?"
             )
+    ids, _ = translated(translate, model, batch.source, batch.source_lens, steps=3)
+    if ids.shape[1] < 3 and not (ids == EOS_ID).any(1).all():
+        raise Wrong(
+            f"max_steps was 3, and {ids.shape[1]} words came, though sentences hadn't "
+            "ended."
+        )
 
 
 TRANSLATE_QUESTIONS = (check_words, check_end)
@@ -574,11 +716,11 @@ def check_learnt(figures, signs):
     size = len(held_out()[1][1])
     if figures["loss"] > 0.8 * math.log(size):
         raise Wrong(
-            f"the model knows next to nothing: ln {size} is {math.log(size):.2f} nats. "
-            "If you have trained it: does the optimiser hold this model's parameters, "
-            "does zero_grad come before backward, and step after it?"
+            "The pieces are right. What is missing is the training: run the next cell. "
+            "(Trained already? Was it this model? What my_translate does at <eos> is "
+            "asked once sentences end.)"
         )
-    if "loss" in off:
+    if "loss" in off or {"bleu", "aer"} <= off:
         raise Wrong(
             "the pieces behave as they should, but the model has learnt less than the "
             "course's. Was it trained for all epochs, at the rate of the training "
@@ -624,22 +766,23 @@ class OwnTranslator:
 
     model(source, target_in, source_lens) -> logits (B, T, V), weights (B, T, S);
     translate(model, source, source_lens, max_steps) -> ids (B, steps), padded after
-    <eos>, and weights (B, steps, S). Nothing is trained, and nothing is changed.
+    <eos>, and weights (B, steps, S). The loss and the training step, if they are given,
+    are asked what notebook 05 asks. The model isn't trained, and nothing is changed.
     """
 
     def __repr__(self):
         return "<exercise own_translator: call it with your model and my_translate>"
 
-    def __call__(self, model=..., translate=...) -> Result:
+    def __call__(self, model=..., translate=..., *training) -> Result:
         """Ask all questions; print, and return, what is said about the answers."""
         with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
             torch.manual_seed(0)
-            passed, message = judged(model, translate)
+            passed, message = judged(model, translate, training)
         print(message)
         return Result("own_translator", passed, message)
 
 
-def judged(model, translate):
+def judged(model, translate, training):
     if not_begun(model):
         return False, f"Not attempted yet: {DOTS}"
     if isinstance(model, type) or not isinstance(model, nn.Module):
@@ -647,12 +790,12 @@ def judged(model, translate):
             "Not yet: give the check your model itself, an nn.Module, and then the "
             "function that translates."
         )
-    training = model.training
+    was_training = model.training
     model.eval()
     try:
-        return judged_in_order(model, translate)
+        return judged_in_order(model, translate, training)
     finally:
-        model.train(training)
+        model.train(was_training)
 
 
 def not_begun(model):
@@ -663,7 +806,7 @@ def not_begun(model):
     return _not_attempted(type(model).forward, _run(model, arguments))
 
 
-def judged_in_order(model, translate):
+def judged_in_order(model, translate, training):
     questions, asked, figures = [*MODEL_QUESTIONS], 0, None
     try:
         for question in questions:
@@ -676,6 +819,11 @@ def judged_in_order(model, translate):
         for question in TRANSLATE_QUESTIONS:
             question(model, translate)
             asked += 1
+        for exercise, answer in zip((mean_loss, train_step), training, strict=False):
+            passed, said = exercise._judge(answer)
+            name = getattr(answer, "__name__", exercise.name)
+            if not passed:
+                return False, f"The model and my_translate fit together. {name}: {said}"
         figures, signs = measure(model, translate)
         check_learnt(figures, signs)
     except Wrong as wrong:
