@@ -57,11 +57,45 @@ def _sums(q, k, W, U):
     return _query(q, W) + _key(k, U)
 
 
+def _still_zero(*parts):
+    """The scores, with zeros outside of `parts` (sentences, queries, keys)."""
+
+    def wrong(q, k, W, U, v):
+        scores = scores_by_loops(q, k, W, U, v)
+        reached = torch.zeros_like(scores)
+        reached[parts] = 1
+        return scores * reached
+
+    return wrong
+
+
+def _ranges_exchanged(q, k, W, U, v):
+    """Loops in which the query's number counts the keys."""
+    return [q[0, n] for n in range(k.shape[1])] and scores_by_loops(q, k, W, U, v)
+
+
+ALL, FROM_2, TO_LAST = slice(None), slice(1, None), slice(-1)
+RESHAPED = (
+    "the numbers are at the wrong places: reshape and view keep their order, and "
+    "exchange no axes. Which method exchanges two?"
+)
+A_MEAN = (
+    "this is a mean where a sum is asked for: the numbers are too small, by the same "
+    "factor."
+)
+
 MISTAKES = {
     "the tanh is missing. Without it, the query adds one number to all scores of a"
     " row, and softmax drops it.": [lambda q, k, W, U, v: _sums(q, k, W, U) @ v],
     "the tanh comes too late. It stands between the sum and the product with v.": [
-        lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, U) @ v)
+        lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, U) @ v),
+        lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, U).sum(-1)) * v.sum(),
+        lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, U).sum(-1)),
+    ],
+    "the tanh comes too early, before the matrices. The vectors are projected and "
+    "added as they are.": [
+        lambda q, k, W, U, v: _sums(q.tanh(), k.tanh(), W, U) @ v,
+        lambda q, k, W, U, v: scores_by_loops(q.tanh(), k.tanh(), W, U, v),
     ],
     "tanh is taken of each projection alone. Query and key must be added before it,"
     " or they never meet.": [
@@ -72,7 +106,31 @@ MISTAKES = {
     "queries and keys are exchanged: a row belongs to a query, a column to a key.": [
         lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v).transpose(1, 2),
         lambda q, k, W, U, v: scores_by_loops(k, q, W, U, v),
+        _ranges_exchanged,
     ],
+    "some scores, or all, are still 0: from where to where do the loops run, which "
+    "places do they write to, and where does `return` stand?": [
+        *(
+            _still_zero(ALL, queries, keys)
+            for queries in (ALL, FROM_2, TO_LAST)
+            for keys in (ALL, FROM_2, TO_LAST)
+            if (queries, keys) != (ALL, ALL)
+        ),
+        *(_still_zero(*[0] * n) for n in (1, 2, 3)),
+        _still_zero(slice(0)),
+    ],
+    RESHAPED: [
+        lambda q, k, W, U, v: (
+            scores_by_loops(q, k, W, U, v)
+            .transpose(1, 2)
+            .reshape(len(q), q.shape[1], k.shape[1])
+        )
+    ],
+    "one query's scores, of the first or the last, stand in every row.": [
+        lambda q, k, W, U, v: scores_by_loops(q[:, :1].expand_as(q), k, W, U, v),
+        lambda q, k, W, U, v: scores_by_loops(q[:, -1:].expand_as(q), k, W, U, v),
+    ],
+    A_MEAN: [lambda q, k, W, U, v: scores_by_loops(q, k, W, U, v) / len(v)],
     "the query is never read: every target word would look at the same place.": [
         lambda q, k, W, U, v: scores_by_loops(0 * q, k, W, U, v)
     ],
@@ -97,11 +155,9 @@ MISTAKES = {
         lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, U)).sum(-1),
         lambda q, k, W, U, v: torch.tanh(_sums(q, k, W, U)).mean(-1),
     ],
-    "the projections are multiplied. The formula adds them.": [
-        lambda q, k, W, U, v: torch.tanh(_query(q, W) * _key(k, U)) @ v
-    ],
-    "the projections are multiplied: einsum multiplies what it is given. The "
-    "formula adds them, and takes the tanh of the sum.": [
+    "the projections are multiplied (by *, @, bmm or einsum). The formula adds them, "
+    "and takes the tanh of the sum.": [
+        lambda q, k, W, U, v: torch.tanh(_query(q, W) * _key(k, U)) @ v,
         lambda q, k, W, U, v: torch.einsum("bqh,bkh,h->bqk", q @ W.T, k @ U.T, v),
         lambda q, k, W, U, v: torch.einsum(
             "bqh,bkh,h->bqk", torch.tanh(q @ W.T), torch.tanh(k @ U.T), v
@@ -155,9 +211,9 @@ MISTAKES = {
         lambda q, k, W, U, v: torch.tanh(q @ W.T + (k @ U.T).unsqueeze(2)) @ v,
         lambda q, k, W, U, v: torch.tanh(_query(q, W) + (k @ U.T).unsqueeze(0)) @ v,
     ],
-    "the axis of length 1 stands at the same place in both. It has to stand where "
-    "the other one has its own axis: for the keys in one, for the queries in the "
-    "other.": [
+    "an axis of length 1 stands at the wrong place. It has to stand where the other "
+    "one has its own axis: for the keys in one, for the queries in the other.": [
+        lambda q, k, W, U, v: torch.tanh((q @ W.T).unsqueeze(3) + _key(k, U)) @ v,
         lambda q, k, W, U, v: torch.tanh((q @ W.T).unsqueeze(1) + _key(k, U)) @ v,
         lambda q, k, W, U, v: torch.tanh(_query(q, W) + (k @ U.T).unsqueeze(2)) @ v,
         lambda q, k, W, U, v: (
@@ -375,7 +431,11 @@ JOINED_MISTAKES = (
                 )
                 for axis in (0, 1, 2)
             ),
+        ],
+        "torch.stack makes a new axis. Two vectors are joined end to end along an axis "
+        "that both have: torch.cat.": [
             lambda q, k, M, v: torch.tanh(torch.stack(_pairs(q, k), dim=-1) @ M.T) @ v,
+            lambda q, k, M, v: torch.tanh(torch.stack((q, k), dim=-1) @ M.T) @ v,
         ],
         "expand can't fill an axis that isn't there, or has another size already: "
         "only one of length 1. Where does each of the two need its unsqueeze?": [
@@ -397,6 +457,11 @@ JOINED_MISTAKES = (
             _cut(lambda q, k, M: (M[:, :k], M[:, k:])),
             _cut(lambda q, k, M: M.chunk(2, dim=1)),
             _cut(lambda q, k, M: (M[:, : (q + k) // 2], M[:, (q + k) // 2 :])),
+            _cut(lambda q, k, M: (M[:, :5], M[:, 5:])),  # the notebook's query_size
+            *(
+                _cut(lambda q, k, M, i=i, j=j: (M[:, : q + i], M[:, q + j :]))
+                for i, j in ((-1, 0), (0, 1), (-1, -1), (1, 1), (1, 0))
+            ),
         ],
         "v stands on the left: v @ a grid multiplies along the axis before the "
         "last, the keys. Where does a product run along the last axis?": [
@@ -406,7 +471,7 @@ JOINED_MISTAKES = (
     }
     | {sentence: list(map(_as_joined, some)) for sentence, some in MISTAKES.items()}
     | {
-        NOT_TRANSPOSED: [
+        NOT_TRANSPOSED.replace("W s", "M [s; h]").replace(": W", ": M"): [
             lambda q, k, M, v: joined_by_loops(q, k, M.T, v),
             lambda q, k, M, v: torch.tanh(_joined(q, k) @ M) @ v,
             lambda q, k, M, v: torch.tanh(M @ _joined(q, k)) @ v,
@@ -510,6 +575,7 @@ context = Exercise(
         " over which axis has the sum to run?": [
             lambda w, x: _weighted(w, x).sum(3),
             lambda w, x: _weighted(w, x).mean(3),
+            lambda w, x: (w @ x).sum(2),
         ],
         "the sum runs over the sentences: they have nothing to do with each other.": [
             lambda w, x: _weighted(w, x).sum(0),
@@ -538,8 +604,19 @@ context = Exercise(
         "every query gets the context of the first. Whose weights are read?": [
             lambda w, x: (w[:, :1] @ x).expand(-1, w.shape[1], -1),
             lambda w, x: w[:, 0].unsqueeze(1) @ x,
-            lambda w, x: (w[:, 0].unsqueeze(2) * x).sum(1),
         ],
+        "one vector for a sentence came. There is a context for each query: where is "
+        "the axis of the queries lost?": [
+            lambda w, x: (w[:, 0].unsqueeze(2) * x).sum(1),
+            lambda w, x: (w[:, -1].unsqueeze(2) * x).sum(1),
+            lambda w, x: (w @ x).sum(1),
+        ],
+        "every query gets the contexts of all queries, added up: to which query's "
+        "place does the loop add?": [lambda w, x: _every(w, (w @ x).sum(1))],
+        "the result has no room for a context: it has as many numbers as a value, D.": [
+            lambda w, x: w @ x + 0 * (torch.zeros(w.shape[2]) + x[0, 0]),
+        ],
+        RESHAPED: [lambda w, x: (w @ x).transpose(1, 2).reshape((w @ x).shape)],
         "every query gets the context of the last. Whose weights are read?": [
             lambda w, x: (w[:, -1:] @ x).expand(-1, w.shape[1], -1)
         ],
@@ -613,8 +690,10 @@ context = Exercise(
         ],
         "only the first key counts: does the loop return, or stop, in its first "
         "turn?": [lambda w, x: w[:, :, :1] * x[:, :1]],
-        "only the first sentence, or its first query, has a context; the others are"
-        " 0. Where does `return` stand?": [
+        "only the first sentence, or its first query, has a context: where does "
+        "`return` stand?": [
+            lambda w, x: w[0] @ x[0],
+            lambda w, x: w[0, 0] @ x[0],
             lambda w, x: torch.cat(((w @ x)[:1], torch.zeros_like(w @ x)[1:])),
             lambda w, x: (
                 (w @ x)
@@ -631,18 +710,22 @@ context = Exercise(
             lambda w, x: (w @ x).cumsum(1),
             lambda w, x: (w @ x).flatten(0, 1).cumsum(0).view(len(w), w.shape[1], -1),
         ],
-        "the value is picked with the number of the query. Each weight belongs to "
-        "the value of its own key.": [
+        "the value is picked with the number of the query: by a loop, by a letter of "
+        "einsum, or because the values' axis of length 1 stands at the wrong place. "
+        "Each weight belongs to the value of its own key.": [
+            lambda w, x: (w.unsqueeze(3) * x.unsqueeze(2)).sum(2),
             lambda w, x: w.sum(-1, keepdim=True) * x[:, : w.shape[1]],
             lambda w, x: torch.einsum("bqk,bqd->bqd", w, x),
-            lambda w, x: (w.unsqueeze(3) * x.unsqueeze(2)).sum(2),
             lambda w, x: (
                 w[:, :, : w.shape[1]].diagonal(dim1=1, dim2=2).unsqueeze(2)
                 * x[:, : w.shape[1]]
             ),
         ],
-        "softmax once more: these are weights already. A second softmax makes them"
-        " nearly equal.": [lambda w, x: w.softmax(-1) @ x],
+        "the weights sum to 1 over the keys already, and are normalised once more.": [
+            lambda w, x: w.softmax(-1) @ x,
+            lambda w, x: w.softmax(1) @ x,
+            lambda w, x: w / w.sum(1, keepdim=True) @ x,
+        ],
         "weights and values are added, and not multiplied.": [
             lambda w, x: (w.unsqueeze(3) + x.unsqueeze(1)).sum(2)
         ],
@@ -690,6 +773,32 @@ attention_weights = Exercise(
         "axes are counted from 0: the last of three is 2, or -1.": [
             lambda x: x.softmax(3),
             lambda x: x.exp() / x.exp().sum(3, keepdim=True),
+        ],
+        "the weights are normalised twice, over the keys and over the queries.": [
+            lambda x: x.softmax(-1) / x.softmax(-1).sum(1, keepdim=True),
+            lambda x: x.softmax(1) / x.softmax(1).sum(-1, keepdim=True),
+            lambda x: x.softmax(-1).softmax(1),
+            lambda x: x.softmax(1).softmax(-1),
+        ],
+        "a transposition, or a reshape, doesn't mend it: the sum has to run over the "
+        "keys of one row.": [
+            lambda x: x.softmax(1).transpose(1, 2),
+            lambda x: x.softmax(1).transpose(1, 2).reshape(x.shape),
+            lambda x: x.reshape(len(x), x.shape[2], -1).softmax(-1).view_as(x),
+        ],
+        "one row's sum divides all rows. Each row has its own.": [
+            lambda x: x.exp() / x[:, :1].exp().sum(-1, keepdim=True),
+        ],
+        "divided by the mean, not by the sum.": [lambda x: x.softmax(-1) * x.shape[-1]],
+        "the scores are divided by the sum, not their exps.": [
+            lambda x: x / x.exp().sum(-1, keepdim=True)
+        ],
+        "before the division, softmax takes exp of each score, once; here stands "
+        "another function, or exp twice.": [
+            lambda x: x.abs() / x.abs().sum(-1, keepdim=True),
+            lambda x: x**2 / (x**2).sum(-1, keepdim=True),
+            lambda x: (x * math.log(2)).softmax(-1),
+            lambda x: x.exp().softmax(-1),
         ],
         "these are the scores as they came.": [lambda x: x],
         "the sums have lost their axis, so they line up with the wrong one. A sum "
