@@ -102,7 +102,7 @@ def _first_part(value, right):
             if not same(part, wanted):
                 part, wanted, _ = _first_part(part, wanted)
                 names = getattr(right, "_fields", ())
-                place = f"the {names[n - 1]}" if names else f"part {n}"
+                place = names[n - 1].replace("_", " ") if names else f"part {n}"
                 return part, wanted, f"  in {place} of what is returned"
     return value, right, ""
 

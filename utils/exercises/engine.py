@@ -141,17 +141,15 @@ class Exercise:
             self._named_mistake(results)
             or wrong_kind(results, rights, first)
             or one_factor(results, rights)
+            or wrong_numbers(results[first], rights[first])
         )
-        guess = cause or self._named_mistake(results, first)
-        if not cause and guess:
-            lines.append(wrapped(f"A guess, from this case alone: {guess}"))
-        elif cause := cause or wrong_numbers(results[first], rights[first]):
+        if cause:
             lines.append(wrapped(f"Likely cause: {cause}"))
         return "\n".join(lines)
 
-    def _named_mistake(self, results, only=None):
+    def _named_mistake(self, results):
         """The sentence of the first mistake with these results, or None."""
-        numbers = range(len(results)) if only is None else [only]
+        numbers = range(len(results))
 
         def explains(mistake):
             return all(same(results[n], known(mistake, n), by_words) for n in numbers)

@@ -60,6 +60,21 @@ links = Exercise(
         "a row in which no weight reaches the threshold has no link.": [
             lambda *arguments: _best(*arguments) | links_by_loops(*arguments)
         ],
+        "the loop over a row stops at its first link. A row can have several.": [
+            lambda weights, limit: {
+                (j, i)
+                for j, i in links_by_loops(weights, limit)
+                if j == min(k for k, n in links_by_loops(weights, limit) if n == i)
+            }
+        ],
+        "only the first row is read: is there a `return` inside the loop?": [
+            lambda weights, limit: links_by_loops(weights[:1], limit)
+        ],
+        "`update` puts the numbers in one by one. `add` puts in the pair.": [
+            lambda weights, limit: {
+                n for link in links_by_loops(weights, limit) for n in link
+            }
+        ],
         "turned round: these are the weights below it.": [
             lambda weights, limit: _all_links(weights) - links_by_loops(weights, limit)
         ],

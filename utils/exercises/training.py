@@ -467,6 +467,17 @@ epoch_loss = Exercise(
             lambda losses, tokens: _divided(losses, tokens) / sum(1 / n for n in tokens)
         ],
         "this is the sum of the batches' losses.": [lambda losses, tokens: sum(losses)],
+        "only one batch is counted: = where += is meant, or a `return` inside the "
+        "loop?": [
+            lambda losses, tokens: losses[-1] * tokens[-1] / sum(tokens),
+            lambda losses, tokens: losses[0] * tokens[0] / sum(tokens),
+            lambda losses, tokens: losses[0],
+        ],
+        "a batch is skipped, and its words are counted all the same. Where does the "
+        "loop begin and end?": [
+            lambda losses, tokens: _weighed(losses[1:], tokens[1:]) / sum(tokens),
+            lambda losses, tokens: _weighed(losses[:-1], tokens[:-1]) / sum(tokens),
+        ],
         "this is the loss of one batch.": [
             lambda losses, tokens: losses[-1],
             lambda losses, tokens: max(losses),
