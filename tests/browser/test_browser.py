@@ -114,8 +114,8 @@ class ExplorerOnPage:
         """The words, the marked one, and a digest of the picture."""
         words = self.page.locator(".widget-html span[style]")
         return (
-            words.inner_text().split(),
-            words.locator("u").inner_text(),
+            words.text_content().split(),
+            words.locator("u").text_content(),
             self.picture.evaluate(DIGEST),
         )
 
