@@ -94,11 +94,9 @@ def _bars(ax, containers):
 def _labels(axis, count):
     """The words at an axis with so many places, or the places' numbers from 1."""
     words = [label.get_text() for label in axis.get_ticklabels()]
-    return (
-        words
-        if len(words) == count and all(words)
-        else [*map(str, range(1, count + 1))]
-    )
+    if len(words) == count and all(words):
+        return words
+    return [str(n) for n in range(1, count + 1)]
 
 
 def _some(said):
