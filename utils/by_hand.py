@@ -1,7 +1,7 @@
 """The same training loss, faster: the backward pass through time written by hand.
 
 An option, named where it is used: `Trainer(…, loss_function=by_hand.loss)`. It computes
-the models that notebooks 04, 05 and 10 train, as they are in `utils`, and refuses any
+the models that notebooks 04, 05 and 11 train, as they are in `utils`, and refuses any
 other; on the first batch of a model it compares itself with the model's own way.
 
 PyTorch records every operation of every step and later runs each one's gradient. Here

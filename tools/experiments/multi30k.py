@@ -1,6 +1,6 @@
 """Real translation: Multi30k German to English; Tatoeba English and Chinese, both ways.
 
-Notebook 10 reads what is stored. `multi30k-de-en.safetensors` is saved beside the other
+Notebook 11 reads what is stored. `multi30k-de-en.safetensors` is saved beside the other
 models. The real text must be there: see the README. Everything is chosen on the
 validation split; the test split is scored once, when a run is over.
 """

@@ -1,6 +1,6 @@
 """What to expect of one's own text: BLEU and minutes by the number of sentence pairs.
 
-Notebook 10 reads what is stored. The real text must be there: see the README. Trained
+Notebook 11 reads what is stored. The real text must be there: see the README. Trained
 by the command's own settings for so many pairs; the test split is scored once. Three
 seeds where that takes minutes. All of Multi30k is in `multi30k.json`.
 """

@@ -1,6 +1,6 @@
 """Questions, headlines and dates: attention and fixed context, three seeds each.
 
-Notebook 11 reads what is stored. About a quarter of an hour on one core. The two models
+Notebook 12 reads what is stored. About a quarter of an hour on one core. The two models
 of a task have the same encoder, sizes, pairs and steps.
 """
 

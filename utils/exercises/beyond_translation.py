@@ -1,4 +1,4 @@
-"""The exercises of notebook 11. T target and S source words."""
+"""The exercises of notebook 12. T target and S source words."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The exercises of notebook 10. B rows, V words, N sentences."""
+"""The exercises of notebook 11. B rows, V words, N sentences."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The exercises of notebook 12.
+"""The exercises of notebook 13.
 
 B sentences, T words, H units, N heads of size D = H / N, P processes.
 """
