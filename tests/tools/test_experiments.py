@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import multiprocessing
 import sys
 import time
@@ -83,6 +84,49 @@ def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert results() == [(1, 1), (2, 8), (3, 27)]  # other settings: all are made again
 
 
+def best_at(rate, diverges_at=1.0):
+    """Stored entries: the loss is lowest at a rate, and some rates diverge."""
+
+    def entry(run):
+        loss = abs(math.log(run["lr"] / rate))
+        return {"run": run, "valid_loss": None if run["lr"] >= diverges_at else loss}
+
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("best", "rates", "tried"),
+    [
+        (0.02, (0.01, 0.02, 0.04), {0.01, 0.02, 0.04}),
+        (0.0025, (0.005, 0.01, 0.02), {0.00125, 0.0025, 0.005, 0.01, 0.02}),
+    ],
+)
+def test_an_arm_gets_its_own_rate(best, rates, tried):
+    """The best of the grid; at its edge the grid grows, and seeds come afterwards."""
+    done = []
+    arguments = {"arm": "a"}, rates, {"seed": 0, "times": 1}
+    then = [{"seed": seed, "times": times} for times in (1, 3) for seed in (0, 1)]
+    while True:
+        named = runs.at_own_rate(done, *arguments, then)
+        new = [run for run in named if run not in [entry["run"] for entry in done]]
+        if not new:
+            break
+        assert not any(run["times"] == 3 for run in named if len(done) < len(tried))
+        done += map(best_at(best, diverges_at=0.04), new)
+    first = [run for run in named if run["seed"] == 0 and run["times"] == 1]
+    assert {run["lr"] for run in first} == tried
+    rest = [run for run in named if run not in first]
+    assert len(rest) == 3 and {run["lr"] for run in rest} == {best}
+
+
+def test_a_training_that_diverges_is_stored_as_that():
+    def run(settings, lr):
+        raise FloatingPointError("the loss is inf")
+
+    found = runs.attempt(run, {}, {"lr": 9.0})
+    assert found == {"valid_loss": None, "diverged": "the loss is inf"}
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_stored_runs_are_those_of_the_script_as_it_is(name, tmp_path, monkeypatch):
     """So there is nothing to measure, and the file stays as it is."""
@@ -94,7 +138,8 @@ def test_the_stored_runs_are_those_of_the_script_as_it_is(name, tmp_path, monkey
     runs.measure(name, tmp_path)
     assert path.read_bytes() == before
     entries = stored(name).get("runs", [])
-    assert len(entries) == len(getattr(experiment, "RUNS", []))  # none is left over
+    plan = getattr(experiment, "plan", lambda done: getattr(experiment, "RUNS", []))
+    assert len(entries) == len(plan(entries))  # none is left over
 
 
 # --- the shipped models -------------------------------------------------------------

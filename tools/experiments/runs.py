@@ -2,14 +2,17 @@
 
 An experiment is a module of this folder. It has SETTINGS, plain values; `run(settings,
 ...)`, which returns a dict of figures; and RUNS, a list of dicts with the other
-arguments of `run`. Without RUNS it is measured in one go. NOTES: what else is stored
+arguments of `run`, or `plan(done)`, which names them by what is measured so far, as
+`at_own_rate` does. With neither it is measured in one go. NOTES: what else is stored
 beside the settings. WORKERS: how many runs go at a time, 2 if it isn't there.
 """
 
 import json
+import math
 import platform
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import time
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +32,7 @@ from utils.metrics import (
     quality_by_length,
 )
 from utils.models import build_model
-from utils.training import Trainer, batch_loss
+from utils.training import Trainer, batch_loss, evaluate_loss
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
@@ -79,6 +82,51 @@ def train(model, pairs, vocabs, seed, plan):
     return trainer.fit(progress=sys.stderr.isatty())
 
 
+def trained(model, pairs, valid, vocabs, seed, plan):
+    """`train`, and what every run stores of it; losses in nats a token.
+
+    train_loss: the mean of the last epoch, dropout and all; valid_loss: at its end.
+    cpu_seconds: of the updates, one thread.
+    """
+    start = time.process_time()
+    trainer = train(model, pairs, vocabs, seed, plan)
+    seconds = time.process_time() - start
+    loader = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
+    return {
+        "updates": trainer.step,
+        "train_loss": round(trainer.history[-1]["train_loss"], 4),
+        "valid_loss": round(evaluate_loss(model, loader), 4),
+        "cpu_seconds": round(seconds),
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+
+
+def at_own_rate(done, arm, rates, tried, then):
+    """The runs of an arm: at each of the rates, then at the best of them.
+
+    done: stored entries. arm: the run's arguments that name the arm; tried: those of
+    the trial; then: a list of those to run at the best rate, the one with the lowest
+    valid_loss. While that is the lowest or the highest rate, half or twice of it is
+    tried, too.
+    """
+    losses = {
+        entry["run"]["lr"]: entry["valid_loss"]
+        for entry in done
+        if entry["run"] == {**arm, **tried, "lr": entry["run"].get("lr")}
+    }
+    losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
+    grid = sorted({*rates, *losses})
+    if losses.keys() >= set(grid):
+        best = min(grid, key=losses.get)
+        if best in (grid[0], grid[-1]):
+            grid.append(best / 2 if best == grid[0] else best * 2)
+        else:
+            runs = [{**arm, **tried, "lr": lr} for lr in grid]
+            more = [{**arm, **one, "lr": best} for one in then]
+            return runs + [run for run in more if run not in runs]
+    return [{**arm, **tried, "lr": lr} for lr in grid]
+
+
 def translations(model, pairs, vocabs):
     """Greedy translations of the pairs' sources, and their targets: lists of words."""
     results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
@@ -121,31 +169,40 @@ def measure(name, folder=RESULTS):
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if not json.loads(json.dumps(about)).items() <= stored.items():
         stored = {}
-    if not hasattr(experiment, "RUNS"):
+    if not {"RUNS", "plan"} & vars(experiment).keys():
         if not stored:
             store(path, about, experiment.run(experiment.SETTINGS))
         return
-    done = {
-        number: entry
-        for number, run in enumerate(experiment.RUNS)
-        for entry in stored.get("runs", [])
-        if is_of(entry, run)
-    }
+    plan = getattr(experiment, "plan", lambda done: experiment.RUNS)
+    entries, going = stored.get("runs", []), {}
     with ProcessPoolExecutor(
         getattr(experiment, "WORKERS", 2),
         initializer=torch.set_num_threads,
         initargs=(1,),
     ) as pool:
-        futures = {
-            pool.submit(experiment.run, experiment.SETTINGS, **run): number
-            for number, run in enumerate(experiment.RUNS)
-            if number not in done
-        }
-        for future in as_completed(futures):
-            number = futures[future]
-            done[number] = {"run": experiment.RUNS[number], **future.result()}
-            print(name, done[number], flush=True)
-            store(path, about, {"runs": [done[number] for number in sorted(done)]})
+        while True:
+            named = plan(entries)
+            for run in named:
+                found = any(is_of(entry, run) for entry in entries)
+                if not found and run not in going.values():
+                    arguments = experiment.run, experiment.SETTINGS, run
+                    going[pool.submit(attempt, *arguments)] = run
+            if not going:
+                break
+            for future in wait(going, return_when=FIRST_COMPLETED).done:
+                entry = {"run": going.pop(future), **future.result()}
+                print(name, entry, flush=True)
+                entries.append(entry)
+                in_order = [e for run in named for e in entries if is_of(e, run)]
+                store(path, about, {"runs": in_order})
+
+
+def attempt(run, settings, arguments):
+    """The run's figures; without a valid_loss if its training diverged."""
+    try:
+        return run(settings, **arguments)
+    except FloatingPointError as error:
+        return {"valid_loss": None, "diverged": str(error)}
 
 
 def is_of(entry, run):
