@@ -1,6 +1,7 @@
 """What every test run has in common, whatever the machine's user has configured."""
 
 import os
+import signal
 import warnings
 
 import hypothesis
@@ -10,6 +11,11 @@ import pytest
 if WORKER := os.environ.get("PYTEST_XDIST_WORKER"):
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# A shell that starts the tests in the background has them ignore the stop button, which
+# some of them press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, and no limit on seconds: machines differ.
 hypothesis.settings.register_profile("course", derandomize=True, deadline=None)
