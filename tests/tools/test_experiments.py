@@ -88,7 +88,7 @@ def best_at(rate, diverges_at=1.0):
     """Stored entries: the loss is lowest at a rate, and some rates diverge."""
 
     def entry(run):
-        loss = abs(math.log(run["lr"] / rate))
+        loss = 1 + abs(math.log(run["lr"] / rate))
         return {"run": run, "valid_loss": None if run["lr"] >= diverges_at else loss}
 
     return entry

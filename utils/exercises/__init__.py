@@ -19,9 +19,9 @@ function of the course: that one is `utils.attention.masked_softmax`.
 | long_sentences | 07 |
 | design_choices | 08 |
 | rnnsearch | 09 |
-| real_translation | 10 |
-| beyond_translation | 11 |
-| transformers | 12 |
+| real_translation | 11 |
+| beyond_translation | 12 |
+| transformers | 13 |
 """
 
 from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
