@@ -2,12 +2,13 @@
 # Every path is relative, so the folder that holds the course may have spaces in its name.
 
 PY := .venv/bin/python
-NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb)
+NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb notebooks/lectures/*.ipynb)
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help lab check test mirror notebooks corpus model results results-real \
-    bench bench-notebooks bench-small slides lock audit test-newest test-faults clean
+    bench bench-notebooks bench-small slides site learner worksheets grade lock audit \
+    test-newest test-faults clean
 
 help:
 	@echo "make lab        open the course in JupyterLab"
@@ -22,7 +23,11 @@ help:
 	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
 	@echo "make bench-small  the same on one processor with 1 GB, offline (Linux, root)"
-	@echo "make slides     write the lectures to build/slides (a browser shows them)"
+	@echo "make slides     write the lectures to build/slides: pages and, with Chromium, PDF"
+	@echo "make site       write the course as a website to build/site, and check it in Chromium"
+	@echo "make learner    write the copy for learners to build/learner, and as a zip"
+	@echo "make worksheets  write sheets to print to build/worksheets"
+	@echo "make grade SUBMITTED=folder  run what learners handed in: which checks pass?"
 	@echo "make lock       write requirements.lock by requirements.txt"
 	@echo "make audit      look all packages up among known vulnerabilities"
 	@echo "make test-newest  run the tests with the newest version of everything"
@@ -79,7 +84,17 @@ bench-small: .venv/.installed
 	$(PY) tools/benchmarks/notebooks.py --small
 
 slides: .venv/.installed
-	$(PY) notebooks/slides/build.py
+	$(PY) -m tools.slides.build
+
+learner: .venv/.installed
+	$(PY) tools/learner.py
+
+worksheets: .venv/.installed
+	$(PY) -m tools.worksheets
+
+grade: .venv/.installed
+	$(PY) tools/grade/run.py \
+	    "$(or $(SUBMITTED),$(error Name the folder of notebooks: make grade SUBMITTED=folder))"
 
 # Tools for maintainers, in an environment of their own.
 build/tools/.installed: | .venv/.installed
@@ -87,8 +102,28 @@ build/tools/.installed: | .venv/.installed
 	build/tools/bin/python -m pip install --quiet --disable-pip-version-check uv pip-audit
 	touch build/tools/.installed
 
+# Everything is installed first; building then needs no network.
+build/tools/.site: tools/site/requirements.txt tools/site/package-lock.json \
+    build/tools/.installed
+	@command -v npm >/dev/null || { echo "The site needs npm, which comes with Node.js, to install MathJax." >&2; exit 1; }
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --require-hashes -r tools/site/requirements.txt
+	cp tools/site/package.json tools/site/package-lock.json build/tools
+	npm ci --prefix build/tools --ignore-scripts --no-audit --no-fund
+	touch build/tools/.site
+
+site: build/tools/.site
+	rm -rf build/site
+	build/tools/bin/python -m tools.site.source
+	build/tools/bin/sphinx-build --quiet --fail-on-warning --keep-going -c tools/site \
+	    -d build/site-doctrees build/site-source build/site
+	$(PY) -m tools.site.check build/site
+
 lock: build/tools/.installed
 	PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PY) tools/lock.py
+	build/tools/bin/uv pip compile tools/site/requirements.in --universal --quiet \
+	    --python-version 3.10 --generate-hashes --no-header --no-annotate \
+	    -o tools/site/requirements.txt
 
 audit: build/tools/.installed
 	build/tools/bin/python -m pip_audit --strict --disable-pip --require-hashes \

@@ -33,7 +33,7 @@ PLUMBING = {
 TAUGHT = {
     "data": "BatchLoader",
     "training": "masked_cross_entropy batch_loss train_step running_mean",
-    "by_hand": "gru_step gru_slopes gru_step_backward "
+    "by_hand": "tanh_ gru_step gru_slopes gru_step_backward "
     "attention_steps attend_backward attention_steps_backward",
     "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",
     "rnnsearch": "FirstState GatedUnit DeepOutput RNNsearchDecoder initialise",
@@ -61,9 +61,13 @@ def taught(objects):
 
 
 def notebook_paths(root=ROOT):
-    """The course's notebooks, in reading order, then their solutions."""
-    folder = root / "notebooks"
-    return sorted(folder.glob("*.ipynb")) + sorted(folder.glob("solutions/*.ipynb"))
+    """The course's notebooks, in reading order, then their solutions, then lectures."""
+    folders = ("", "solutions/", "lectures/")
+    return [
+        path
+        for folder in folders
+        for path in sorted((root / "notebooks").glob(f"{folder}*.ipynb"))
+    ]
 
 
 def public_objects(root=ROOT):

@@ -25,6 +25,8 @@ metrics        BLEU, chrF, alignment error rate
 alignment      where a model looks while it reads a true translation, against gold
 figures        how a notebook shows a figure: sharp, and with a text that says it
 plotting       heatmaps and curves
+slides         figures and tables that fill a slide: for the lectures
+step_figure    one step of a translation as a picture
 explorer       a translation step by step, in the browser
 tasks          questions, headlines, dates by the same modules
 

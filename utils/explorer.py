@@ -5,12 +5,12 @@ Letters in shape comments: S source positions with <eos>, H hidden units, D the 
 an encoder state. Steps are counted from 1, as in the paper.
 """
 
+import base64
 import html
 import io
 from typing import NamedTuple
 
 import ipywidgets as widgets
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -25,19 +25,13 @@ from utils.decoding import (
     unknown_words,
     writable,
 )
-from utils.plotting import font_families
+from utils.figures import alternative_text
+from utils.step_figure import SIZE, draw_step
 from utils.subwords import to_pieces, to_words
 from utils.text import BOS_ID, EOS, EOS_ID, UNK, detokenize
 
 MAX_WORDS = 30  # of a source sentence, or pieces: as many as the figure can name
 CHOICES = 6  # most probable words that a step keeps
-PANELS = {  # what a figure shows of a step, from the top
-    "query": "query $s_{{{before}}}$: {H} numbers, from −1 (orange) to 1 (purple)",
-    "scores": "scores $e_{{{i}j}}$",
-    "weights": r"weights $\alpha_{{{i}j}}$",
-    "likeness": "how near the context $c_{{{i}}}$ is to each $h_j$ (cosine)",
-}
-BAR, MARKED, BAND = "#0072B2", "#D55E00", "#E6E6E6"  # Okabe and Ito's blue, vermilion
 
 
 class Step(NamedTuple):
@@ -168,174 +162,108 @@ def check_reached(forced, length):
         )
 
 
-def draw_step(exploration, number, fig=None):
-    """Draw one step of an exploration, counted from 1; return the figure.
-
-    Without `fig`, pyplot makes one. Raises ValueError if there is no such step.
-    """
-    steps, source = exploration.steps, exploration.source_tokens
-    if not 1 <= number <= len(steps):
-        raise ValueError(f"There is no step {number}: there are 1 to {len(steps)}.")
-    step, i = steps[number - 1], number
-    long = sum(map(len, source)) > 60  # then the words stand on end
-    fig = fig or plt.figure()
-    fig.set(size_inches=(10, 5.6), facecolor="white")
-    panels = [name for name in PANELS if getattr(step, name) is not None]
-    boxes = fig.add_gridspec(
-        len(panels),
-        2,
-        height_ratios=[0.25 if name == "query" else 1 for name in panels],
-        width_ratios=(3, 1),
-        left=0.06,
-        right=0.96,
-        top=0.86,
-        bottom=0.24 if long else 0.07,
-        hspace=0.6,
-        wspace=0.32,
+def picture(exploration, number):
+    """The figure of a step for a page, with a text that says what it shows."""
+    file, fig = io.BytesIO(), draw_step(exploration, number, Figure())
+    fig.savefig(file, format="png", dpi=200)  # twice as fine as it is shown
+    code = base64.b64encode(file.getvalue()).decode()
+    text, (width, height) = html.escape(alternative_text(fig)), SIZE
+    return (
+        f"<img src='data:image/png;base64,{code}' width={width} height={height} "
+        f"style='max-width: 100%; height: auto' alt='{text}'>"
     )
-    words = {"fontfamily": font_families(), "fontsize": 12, "parse_math": False}
-    for row, name in enumerate(panels):
-        ax, values = fig.add_subplot(boxes[row, 0]), getattr(step, name)
-        title = PANELS[name].format(i=i, before=i - 1, H=values.size)
-        if name == "weights" and "scores" in panels:
-            title += ": the softmax of the scores"
-        ax.set_title(title, loc="left")
-        if name == "query":
-            ax.set(xticks=[], yticks=[])
-            ax.imshow(values[None], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
-            continue
-        every = [0] if name == "scores" else [0, 1]  # one scale for all steps
-        every += [value for s in steps for value in getattr(s, name)]
-        draw_bars(ax, values, step.weights.argmax(), min(every), max(every))
-    turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    names = [word if len(word) <= 12 else word[:11] + "…" for word in source]
-    ax.set_xticks(range(len(source)), names, **words, **turned)
-    below = 1 if "query" in panels else 0
-    draw_choices(fig.add_subplot(boxes[below:, 1]), step, words)
-    before = exploration.tokens[: i - 1]
-    before = ["…"] * (i > 7) + before[-6:] or ["nothing"]
-    now = step.word + " (forced)" * step.forced
-    fig.text(
-        0.06,
-        0.95,
-        f"step {i} of {len(steps)}   written so far: {' '.join(before)}   next: {now}",
-        **words | {"fontsize": 14},
-    )
-    return fig
-
-
-def draw_bars(ax, values, marked, low, high):
-    """A bar for each source position; the three largest, or one, have their number."""
-    room = (high - low) / 4
-    ax.bar(range(len(values)), values, color=BAR, width=0.7)
-    ax.axvspan(marked - 0.5, marked + 0.5, color=BAND, zorder=0)
-    ax.axhline(0, color="black", linewidth=0.8)
-    ax.set(ylim=(low, high + room), xlim=(-0.6, len(values) - 0.4), xticks=[])
-    ax.spines[["top", "right"]].set_visible(False)
-    for j in np.argsort(-values)[: 3 if len(values) <= 14 else 1]:
-        height = max(values[j], 0) + room / 6
-        ax.text(j, height, f"{values[j]:.2f}", ha="center", fontsize=11)
-
-
-def draw_choices(ax, step, words):
-    """The probabilities of a step's words; the one that is written is marked."""
-    for k, (word, chance) in enumerate(step.choices.items()):
-        written = word == step.word
-        ax.barh(k, chance, color=MARKED if written else BAR)
-        ax.text(
-            chance + 0.03,
-            k,
-            f"{chance:.2f}",
-            va="center",
-            fontsize=11,
-            fontweight="bold" if written else "normal",
-        )
-    ax.set_yticks(range(len(step.choices)), step.choices, **words)
-    ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1])
-    ax.invert_yaxis()
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title("probability of\nthe next word", loc="left")
 
 
 class Explorer(widgets.VBox):
     """The widget. models: {name: (model, src_vocab, tgt_vocab)}; sentences to pick."""
 
     def __init__(self, models, sentences):
-        wide = {"width": "36em"}
         self.models, self.forced, self.exploration = models, {}, None
-        self.model = widgets.ToggleButtons(options=list(models))
-        self.pick = widgets.Dropdown(options=sentences, description="pick", layout=wide)
+        self.model = widgets.Dropdown(options=list(models), description="into")
+        self.pick = widgets.Dropdown(options=sentences, description="pick")
         self.sentence = widgets.Text(
-            description="or type", continuous_update=False, layout=wide
+            self.pick.value, description="or type", continuous_update=False
         )
-        self.message, self.written = widgets.HTML(), widgets.HTML()
-        self.play = widgets.Play(min=1, max=1, interval=1500)
-        self.slider = widgets.IntSlider(1, 1, 1, description="step", layout=wide)
+        self.text, self.image = widgets.HTML(), widgets.HTML()
+        self.step = widgets.BoundedIntText(1, min=1, max=1, description="step")
+        self.back = widgets.Button(description="back")
+        self.next = widgets.Button(description="next")
         self.force = widgets.Combobox(
             description="force", placeholder="another word", continuous_update=False
         )
         self.free = widgets.Button(description="free all words")
-        self.image = widgets.Image(format="png", layout={"max_width": "1000px"})
-        self.view = widgets.VBox(
-            [
-                self.written,
-                widgets.HBox([self.slider, self.play]),
-                widgets.HBox([self.force, self.free]),
-                self.image,
-            ]
-        )
-        super().__init__(
-            [self.model, self.pick, self.sentence, self.message, self.view]
-        )
-        widgets.jslink((self.play, "value"), (self.slider, "value"))
-        widgets.dlink((self.pick, "value"), (self.sentence, "value"))
+        for part, width in (
+            (self.model, 14),
+            (self.pick, 44),
+            (self.sentence, 58),
+            (self.step, 11),
+            (self.back, 5),
+            (self.next, 5),
+        ):
+            part.layout.width = f"{width}em"
+        choice = widgets.HBox([self.model, self.pick])
+        steps = [self.step, self.back, self.next, self.force, self.free]
+        self.steps = widgets.HBox(steps)
+        super().__init__([choice, self.sentence, self.steps, self.text, self.image])
+        self.pick.observe(self._pick, "value")
         self.sentence.observe(self._translate, "value")
         self.model.observe(self._translate, "value")
-        self.slider.observe(self._show, "value")
+        self.step.observe(self._show, "value")
+        self.back.on_click(lambda _: self._go(-1))
+        self.next.on_click(lambda _: self._go(1))
         self.force.observe(self._force, "value")
         self.free.on_click(self._translate)
         self._translate()
 
+    def _pick(self, _):
+        if self.pick.value is not None:
+            self.sentence.value = self.pick.value
+
+    def _go(self, change):
+        self.step.value += change  # the field keeps it between first and last step
+
     def _translate(self, _=None):
         """Start again; what is wrong with a sentence stands in the picture's place."""
-        self.play.playing = False
+        text = self.sentence.value
+        self.pick.value = text if text in self.pick.options else None
         good = self._explore({})
-        if good and self.slider.value == 1:
+        if good and self.step.value == 1:
             self._show()
         elif good:
-            self.slider.value = 1  # and that shows it
-        self.view.layout.display = None if good else "none"
+            self.step.value = 1  # and that shows it
+        for part in (self.steps, self.image):
+            part.layout.display = None if good else "none"
 
     def _force(self, _):
         """Write another word at this step; what was forced after it is free again."""
-        word, i = self.force.value.strip().lower(), self.slider.value
+        word, i = self.force.value.strip().lower(), self.step.value
         earlier = {k: self.forced[k] for k in self.forced if k < i}
         if word and self._explore(earlier | {i: word}):
             self._show()
 
     def _explore(self, forced):
-        """Whether it could be done; the message says what came of it."""
+        """Whether it could be done; if not, the text says why."""
         model, *vocabs = self.models[self.model.value]
         try:
             found = explore(model, self.sentence.value, *vocabs, forced)
         except ValueError as error:
-            self.message.value = f"<b>{html.escape(str(error))}</b>"
+            self.text.value = f"<b role='alert'>{html.escape(str(error))}</b>"
             return False
         self.exploration, self.forced = found, forced
-        unknown = html.escape(", ".join(found.unknown))
-        self.message.value = unknown and (
-            f"The model doesn't know <b>{unknown}</b>: read as {html.escape(UNK)}."
-        )
-        self.slider.max = self.play.max = len(found.steps)
+        self.step.max = len(found.steps)
         return True
 
     def _show(self, _=None):
         """The words, one of them marked, and the picture of its step."""
-        found, i = self.exploration, self.slider.value
-        words = [html.escape(word) for word in found.tokens]
-        words[i - 1] = f"<b><u>{words[i - 1]}</u></b>"
-        self.written.value = f"<span style='font-size:1.4em'>{' '.join(words)}</span>"
+        found, i = self.exploration, self.step.value
+        said = [html.escape(word) for word in found.tokens]
+        said[i - 1] = f"<b aria-current='step'><u>{said[i - 1]}</u></b>"
+        for k in self.forced:
+            said[k - 1] += " <i>(forced)</i>"
+        text = f"<span style='font-size:1.2em'>{' '.join(said)}</span>"
+        if found.unknown:
+            unknown = html.escape(", ".join(found.unknown))
+            text += f"<br>The model reads <b>{unknown}</b> as {html.escape(UNK)}."
         self.force.options, self.force.value = list(found.steps[i - 1].choices), ""
-        file = io.BytesIO()
-        draw_step(found, i, Figure()).savefig(file, format="png", dpi=100)
-        self.image.value = file.getvalue()
+        self.image.value = picture(found, i)
+        self.text.value = f"<div role='status'>{text}</div>"

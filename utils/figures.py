@@ -16,12 +16,12 @@ MOST_ROWS = 16  # of a heatmap, or bars, that are said one by one
 
 def alternative_text(fig) -> str:
     """What a figure shows, in sentences: a panel after the other."""
-    fig.canvas.draw()  # labels get their texts
     drawn = [ax for ax in fig.axes if ax.has_data() and ax.get_label() != COLOUR_BAR]
     texts = [_described(ax) for ax in drawn]
     if len(texts) > 1:
         texts = [f"Panel {n} of {len(texts)}. {t}" for n, t in enumerate(texts, 1)]
-    return " ".join(texts)
+    above = [f"{fig.get_suptitle()}."] if fig.get_suptitle() else []
+    return " ".join([*above, *texts])
 
 
 def _described(ax):
@@ -31,7 +31,8 @@ def _described(ax):
         kind, sentences = "Bars", _bars(ax, bars)
     else:
         kind, sentences = "Curves", _curves(ax)
-    title = f": {ax.get_title()}" if ax.get_title() else ""
+    title = " ".join((ax.get_title() or ax.get_title("left")).split())
+    title = f": {title}" if title else ""
     return " ".join([f"{kind}{title}.", *sentences])
 
 
@@ -86,14 +87,20 @@ def _bars(ax, containers):
     for container in containers:
         sizes = list(container.datavalues)
         names = _labels(axis, len(sizes))
-        said = [f"{n} {size:.3g}" for n, size in zip(names, sizes, strict=True)]
+        largest = max(np.abs(np.nan_to_num(sizes)).max(), 1e-9)
+        digits = 2 - int(np.floor(np.log10(largest)))
+        said = [
+            f"{n} {round(float(size), digits):.3g}"
+            for n, size in zip(names, sizes, strict=True)
+        ]
         yield f"{along.get_label_text() or 'Sizes'}: {_some(said)}."
         yield f"The largest: {said[int(np.argmax(sizes))]}."
 
 
 def _labels(axis, count):
     """The words at an axis with so many places, or the places' numbers from 1."""
-    words = [label.get_text() for label in axis.get_ticklabels()]
+    # By the formatter: a label has no text before it is drawn, or if it is hidden.
+    words = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
     if len(words) == count and all(words):
         return words
     return [str(n) for n in range(1, count + 1)]

@@ -119,10 +119,7 @@ class LayerQueryDecoder(Seq2SeqAttentionDecoder):
 
 
 class HierarchicalDecoder(AttentionDecoder):
-    """Each layer asks with its own state and reads its own context.
-
-    The weights are the mean of the layers'.
-    """
+    """Each layer asks with its own state and reads its own context."""
 
     def __init__(
         self,
@@ -160,7 +157,11 @@ class HierarchicalDecoder(AttentionDecoder):
             hidden.append(s)
             weights.append(weight)
         hidden = torch.cat(hidden)
-        return x, torch.stack(weights).mean(0), state._replace(hidden_state=hidden)
+        return x, self.shown(weights), state._replace(hidden_state=hidden)
+
+    def shown(self, weights):
+        """What the step returns of the layers' weights, each (B, 1, S): their mean."""
+        return torch.stack(weights).mean(0)
 
 
 class WindowDecoder(Seq2SeqAttentionDecoder):

@@ -25,10 +25,10 @@ ALL_RUN = """(error) => {
     return document.querySelector(error) ||
         prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
 }"""
-DIGEST = """async (img) => {
-    const bytes = await (await fetch(img.src)).arrayBuffer();
-    const hash = await crypto.subtle.digest("SHA-256", bytes);
-    return [...new Uint8Array(hash)].join(" ");
+NAMELESS = """(explorer) => {
+    const all = [...explorer.querySelectorAll("input, select, button, [tabindex]")];
+    const named = (control) => control.labels?.length || control.textContent.trim();
+    return all.filter((control) => !named(control)).map((c) => c.outerHTML);
 }"""
 
 
@@ -107,22 +107,28 @@ class ExplorerOnPage:
 
     def __init__(self, page):
         self.page = page
-        self.picture = page.locator("img.widget-image")
-        self.handle = page.locator(".widget-slider .noUi-handle")
+        self.whole = page.locator(
+            ".jp-OutputArea-output", has=page.get_by_label("into")
+        )
+        self.picture = self.whole.locator("img")
+        self.words = self.whole.locator("[role=status] span")
 
     def seen(self):
-        """The words, the marked one, and a digest of the picture."""
-        words = self.page.locator(".widget-html span[style]")
-        return (
-            words.inner_text().split(),
-            words.locator("u").inner_text(),
-            self.picture.evaluate(DIGEST),
-        )
+        """The words, the marked one, and the picture's text."""
+        marked = self.words.locator("[aria-current=step]")
+        text = self.picture.get_attribute("alt")
+        return self.words.inner_text().split(), marked.inner_text(), text
+
+    def field(self, label):
+        return self.whole.get_by_label(label, exact=True)
 
     def type(self, label, text):
-        box = self.page.get_by_label(label, exact=True)
-        box.fill(text)
-        box.press("Enter")
+        self.field(label).fill(text)
+        self.field(label).press("Enter")
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
 
     def wait_for(self, change, before):
         """What is seen when the change has come about and another picture is there."""
@@ -134,7 +140,7 @@ class ExplorerOnPage:
         return until(changed)
 
     def says(self, text):
-        self.page.locator(".widget-html b", has_text=text).wait_for()
+        self.whole.locator("[role=alert]", has_text=text).wait_for()
 
 
 def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
@@ -144,29 +150,42 @@ def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
     explorer = ExplorerOnPage(page)
     explorer.picture.scroll_into_view_if_needed()
     # What JupyterLab keeps out of view has no inner text.
-    page.locator(".widget-html span[style]").scroll_into_view_if_needed()
+    explorer.words.scroll_into_view_if_needed()
     first = explorer.seen()
     assert first[0][:3] == ["le", "vieux", "chapeau"] and first[1] == "le"
+    assert first[2].startswith("step 1 of 9 writes le.")
+    assert explorer.whole.evaluate(NAMELESS) == []
+    for width, height in ((1366, 768), (1280, 720)):  # of a classroom's screens
+        page.set_viewport_size({"width": width, "height": height})
+        explorer.field("into").scroll_into_view_if_needed()
+        page.screenshot(path=tmp_path / f"explorer {width}.png")
+        box = explorer.whole.bounding_box()
+        assert box["height"] <= 560 and box["x"] + box["width"] <= width
 
-    explorer.handle.focus()
-    page.keyboard.press("ArrowRight")
+    explorer.field("step").focus()  # from here on by keys alone
+    explorer.press("ArrowUp")
     second = explorer.wait_for(lambda seen: seen[1] == "vieux", first)
     assert second[0] == first[0]
-    explorer.picture.screenshot(path=tmp_path / "step 2.png")
-
-    explorer.type("force", "vieille")
-    forced = explorer.wait_for(lambda seen: seen[1] == "vieille", second)
-    page.get_by_role("button", name="free all words").click()
+    explorer.press("Tab", "Enter")  # back
+    assert explorer.wait_for(lambda seen: seen[1] == "le", second) == first
+    explorer.press("Tab", "Space")  # next
+    assert explorer.wait_for(lambda seen: seen[1] == "vieux", first) == second
+    explorer.press("Tab", *"vieille", "Enter")  # force
+    forced = explorer.wait_for(lambda seen: seen[1].startswith("vieille"), second)
+    assert forced[0][1:3] == ["vieille", "(forced)"]
+    assert forced[2].startswith("step 2 of 9 writes vieille (forced).")
+    explorer.press("Tab", "Enter")  # free all words
     assert explorer.wait_for(lambda seen: seen[1] == "le", forced) == first
 
     explorer.type("or type", "The girl sings.")
     typed = explorer.wait_for(lambda seen: "chante" in seen[0], first)
-    page.get_by_role("button", name="Chinese").click()
+    assert explorer.field("pick").input_value() == ""
+    explorer.field("into").select_option("Chinese")
     explorer.wait_for(lambda seen: "女孩" in seen[0], typed)
     page.screenshot(path=tmp_path / "explorer.png")
 
     explorer.type("or type", "The zebra sings.")
-    explorer.says("zebra")
+    explorer.whole.locator("[role=status] b", has_text="zebra").wait_for()
     explorer.type("or type", "bread " * 31)
     explorer.says("31 words")
     explorer.picture.wait_for(state="hidden")

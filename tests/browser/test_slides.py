@@ -1,34 +1,28 @@
-"""The lectures: what the slides show, and that every slide fits, without a network.
+"""The lectures on a screen of 1280 x 720: slides fit, are legible, need no network.
 
 Where the packages that the pages load can't be fetched, the tests in a browser are
 skipped and say so.
 """
 
 import re
+from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
-import nbformat
 import pytest
-from helpers.repo import NUMBERED, PATIENCE, ROOT, read, script
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from helpers.repo import LECTURES, PATIENCE
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-build = script(ROOT / "notebooks" / "slides" / "build.py")
-LECTURES = [
-    path for path in NUMBERED if build.prepared(nbformat.read(path, as_version=4)).cells
-]
-KINDS = {"slide", "subslide", "fragment", "-", "notes", "skip"}
+from tools.slides import build
 
-SMALLEST_TYPE = 16  # pixels of 720
-# Slides that are too full since a formatter sets the code, an argument a line: by deck.
-# A number here may fall and must not rise; the decks are to give way to lectures.
-TOO_FULL = {"01": 3, "04": 1, "05": 2, "06": 1, "07": 2, "08": 6, "09": 1, "11": 2}
-TOO_FULL |= {"12": 2, "13": 5}
-SMALLEST_FIGURE = 0.4  # of a figure's own pixels, two for one of a page
+SMALLEST_TYPE = 20  # pixels of 720; formulas have small indices
+SMALLEST_SCALE = 0.8  # of the size that a figure was drawn for
 
 # What a slide holds: how far down and right it reaches, what is wider than its box, the
-# smallest type, the smallest scale of a figure. Formulas count as boxes.
+# smallest type, the smallest scale of a picture. Formulas count as boxes.
 MEASURE = """() => {
   const slide = Reveal.getCurrentSlide();
-  const found = {bottom: 0, right: 0, wide: [], type: 99, scale: 9, here: ""};
+  const found = {bottom: 0, right: 0, wide: [], type: 99, pictures: [], here: ""};
   for (const box of slide.querySelectorAll("*")) {
     const formula = box.closest("mjx-container");
     if (box.closest("aside") || (formula && formula !== box)) continue;
@@ -38,15 +32,28 @@ MEASURE = """() => {
     found.right = Math.max(found.right, place.right);
     if (box.clientWidth && box.scrollWidth > box.clientWidth + 4)
       found.wide.push(box.tagName + " " + box.textContent.slice(0, 40));
-    if (box.closest(".figure") && box.tagName === "IMG")
-      found.scale = Math.min(found.scale, place.width / box.naturalWidth,
-                             place.height / box.naturalHeight);
+    if (box.tagName === "IMG") {
+      const width = +box.getAttribute("width") || box.naturalWidth;
+      const height = +box.getAttribute("height") || box.naturalHeight;
+      const scale = Math.min(place.width / width, place.height / height);
+      found.pictures.push({scale: box.naturalWidth > 1 ? scale : 0, from: box.src});
+    }
     if ([...box.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
       found.type = Math.min(found.type, parseFloat(getComputedStyle(box).fontSize));
   }
   found.here = slide.innerText.slice(0, 50);
   return found;
 }"""
+
+
+def smallest_type(address):
+    """Of a drawing (SVG) at its own size; None of other pictures, and without words."""
+    if not address.endswith(".svg"):
+        return None
+    text = Path(url2pathname(urlparse(address).path)).read_text(encoding="utf-8")
+    # An index is a part of a text, and may be smaller.
+    sizes = re.findall(r"<text [^>]*font-size=\"([\d.]+)\"", text)
+    return min(map(float, sizes), default=None)
 
 
 def misfits(found):
@@ -56,124 +63,27 @@ def misfits(found):
         wrong.append(f"reaches to {found['right']:.0f}, {found['bottom']:.0f}")
     if found["type"] < SMALLEST_TYPE:
         wrong.append(f"type of {found['type']} pixels")
-    if found["scale"] < SMALLEST_FIGURE:
-        wrong.append(f"a figure shrunk to {found['scale']:.2f}")
-    if not found["here"].strip() and found["scale"] == 9:
+    for picture in found["pictures"]:
+        drawn, scale = smallest_type(picture["from"]), picture["scale"]
+        if scale < SMALLEST_SCALE:
+            wrong.append(f"a picture shrunk to {scale:.2f}")
+        elif drawn and drawn * scale < SMALLEST_TYPE:
+            wrong.append(f"a drawing with type of {drawn * scale:.1f} pixels")
+    if not found["here"].strip():
         wrong.append("an empty slide")
     return [f"{found['here']!r}: {text}" for text in wrong]
 
 
-# --- what is shown ---------------------------------------------------------------
-
-
-def cell(source, kind=None):
-    slideshow = {"slideshow": {"slide_type": kind}} if kind else {}
-    return new_markdown_cell(source, metadata=slideshow)
-
-
-def shown(*cells):
-    """(slide type, text) of what a notebook of these cells shows."""
-    prepared = build.prepared(new_notebook(cells=list(cells)))
-    return [(build.slide_type(c), c.source.strip()) for c in prepared.cells]
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("[next](02_additive_scoring.ipynb)", "[next](02_additive_scoring.html)"),
-        ("See [the words](GLOSSARY.md).", "See the words."),  # no slides lead there
-        ("## Learned\n\n## Exercises\n\n1. Do.", "## Learned"),
-    ],
-)
-def test_what_a_cell_shows(source, expected):
-    assert shown(cell("new"), cell("old", "skip"), cell(source, "slide")) == [
-        ("slide", expected)
-    ]
-
-
-def test_long_paragraphs_become_notes():
-    long, short = "word " * build.LONG_PARAGRAPH + "end.", "**Predict.** How many?"
-    text = f"## Title\n\n{long}\n\n$$x$$\n\n{short}"
-    assert shown(cell(text, "slide")) == [
-        ("slide", f"## Title\n\n$$x$$\n\n{short}"),
-        ("notes", long),
-    ]
-    assert shown(cell(long, "slide")) == [("slide", long)]  # else nothing is left
-    assert shown(cell(f"## Title\n\n{long}", "-")) == [("-", f"## Title\n\n{long}")]
-
-
-def test_each_heading_and_each_second_table_begins_a_slide():
-    table = "| a |\n|---|\n| 1 |"
-    text = f"Before\n\n## One\n\n{table}\n\nThen:\n\n{table}\n\n### Two\n\nEnd"
-    kinds = [kind for kind, _ in shown(cell(text, "-"))]
-    assert kinds == ["-", "slide", "subslide", "subslide"]
-
-
-@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
-def test_the_slide_types_are_known_and_the_title_comes_first(path):
-    notebook = nbformat.read(path, as_version=4)
-    assert {build.slide_type(c) for c in notebook.cells} <= KINDS
-    assert build.slide_type(notebook.cells[0]) == "slide"
-
-
-# --- the instructor's page --------------------------------------------------------
-
-TEACHING = read("notebooks/INSTRUCTOR.md")
-DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
-
-
-def about():
-    """(notebook's number, what the instructor's page says of it).
-
-    The questions on the core have numbers of their own.
-    """
-    said = re.findall(r"^### (\d\d) (.+?)(?=^##)", TEACHING, re.M | re.S)
-    quiz = TEACHING.split("## Quiz")[1]
-    for question in re.split(r"^(?=\*\*\d+\.\*\*)", quiz, flags=re.M)[1:]:
-        number = re.search(r"\(Notebook\s+(\d\d)\)", question)[1]
-        if number >= "07":
-            said.append((number, question.split("**", 2)[2]))
-    return said
-
-
-def figures_not_in(text, notebook):
-    """Decimal numbers of a text that no cell or output of the notebook begins with."""
-    content = [c.source for c in notebook.cells]
-    for c in notebook.cells:
-        for output in c.get("outputs", []):
-            content.append(output.get("text", output.get("data", {}).get("text/plain")))
-    known = DECIMAL.findall("\n".join(filter(None, content)))
-    return [n for n in DECIMAL.findall(text) if not any(k.startswith(n) for k in known)]
-
-
-@pytest.mark.parametrize(("number", "text"), about(), ids=[n for n, _ in about()])
-def test_the_instructor_quotes_figures_that_the_notebook_has(number, text):
-    (path,) = build.NOTEBOOKS.glob(f"{number}_*.ipynb")
-    assert not figures_not_in(text, nbformat.read(path, as_version=4))
-
-
-def test_a_figure_that_a_notebook_does_not_have_is_noticed():
-    output = new_output("stream", text="BLEU 89.9")
-    cells = [cell("It is 0.373."), new_code_cell("1", outputs=[output])]
-    assert figures_not_in("0.37, 89.9, 12.5", new_notebook(cells=cells)) == ["12.5"]
-
-
-def test_every_chapter_of_the_instructor_s_page_can_be_reached():
-    anchors = re.findall(r"\]\(#([\w-]+)\)", TEACHING)
-    headings = re.findall(r"^## (.+)$", TEACHING, re.M)
-    assert anchors == [heading.lower().replace(" ", "-") for heading in headings]
-    assert {n for n, _ in about()} >= {path.name[:2] for path in LECTURES}
-
-
-# --- in the browser --------------------------------------------------------------
+def cell(source, kind, make=new_markdown_cell):
+    return make(source, metadata={"slideshow": {"slide_type": kind}})
 
 
 @pytest.fixture(scope="module")
 def slides(tmp_path_factory, browser):
-    """A folder with all that the pages load; `opened` writes a page when it is used."""
+    """A folder with all that the pages load, and the lectures' pages."""
     out = tmp_path_factory.mktemp("slides")
     try:
-        build.write([], out)
+        build.write(LECTURES, out)
     except ConnectionError as error:
         pytest.skip(str(error))
     return out
@@ -195,11 +105,8 @@ def tab(browser):
     context.close()
 
 
-def opened(tab, slides, name):
-    """The tab with a notebook's slides, or with a page that a test has written."""
-    if not (slides / f"{name}.html").exists():
-        build.write([build.NOTEBOOKS / f"{name}.ipynb"], slides)
-    tab.goto((slides / f"{name}.html").as_uri())
+def opened(tab, path):
+    tab.goto(path.as_uri())
     tab.wait_for_function("window.Reveal && Reveal.isReady()")
     tab.evaluate("MathJax.startup.promise")
     return tab
@@ -207,29 +114,26 @@ def opened(tab, slides, name):
 
 def walk(tab):
     """Press Space from the first slide to the last: the measures of each."""
-    measures, places = [], set()
-    while True:
-        places.add(tab.evaluate("JSON.stringify(Reveal.getIndices())"))
-        if not tab.evaluate("Reveal.availableFragments().next"):
-            measures.append(tab.evaluate(MEASURE))
-            if tab.evaluate("Reveal.isLastSlide()"):
-                break
+    measures = [tab.evaluate(MEASURE)]
+    while not tab.evaluate("Reveal.isLastSlide()"):
         tab.keyboard.press("Space")
-        assert tab.evaluate("JSON.stringify(Reveal.getIndices())") not in places
+        measures.append(tab.evaluate(MEASURE))
+        assert len(measures) <= tab.evaluate("Reveal.getTotalSlides()")
     assert len(measures) == tab.evaluate("Reveal.getTotalSlides()")
     return measures
 
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_every_slide_fits_and_nothing_is_asked_of_a_network(path, slides, tab):
-    opened(tab, slides, path.stem)
+    opened(tab, slides / f"{path.stem}.html")
     problems = [problem for found in walk(tab) for problem in misfits(found)]
-    full = [problem for problem in problems if "reaches to" in problem]
-    assert len(full) <= TOO_FULL.get(path.stem[:2], 0), "\n".join(full)
-    assert problems == full, "\n".join(problems)
+    assert not problems, "\n".join(problems)
     assert not tab.trouble
     assert all(url.startswith(("file:", "data:")) for url in tab.asked)
     assert not tab.locator("mjx-merror").count()  # a formula that can't be read
+
+
+SMALL = '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="90"></svg>'
 
 
 @pytest.mark.parametrize(
@@ -237,28 +141,55 @@ def test_every_slide_fits_and_nothing_is_asked_of_a_network(path, slides, tab):
     [
         ("\n\n".join(["A paragraph."] * 30), "reaches to"),
         ("$$" + "x + " * 80 + "y$$", "wider than its box"),
-        ("<span style='font-size: 9px'>small</span>", "type of 9"),
-        ("![An empty picture.](data:image/gif;base64,R0lGODlhAQABAAAAACw=)", "empty"),
+        ("<span style='font-size: 19px'>small</span>", "type of 19"),
+        ("<img src='img/small.svg' style='width: 600px'>", "shrunk to 0.67"),
+        ("![Nothing.](data:image/gif;base64,R0lGODlhAQABAAAAACw=)", "shrunk to 0.00"),
+        ("![Nowhere.](img/gone.png)", "shrunk to 0.00"),
+        ("`" + "x" * 90 + "`", "reaches to"),
     ],
 )
 def test_a_slide_that_does_not_fit_is_noticed(source, problem, slides, tab):
+    (slides / "img" / "small.svg").write_text(SMALL)
     notebook = new_notebook(cells=[cell("# A title", "slide"), cell(source, "slide")])
     (slides / "misfit.html").write_text(build.page(notebook), encoding="utf-8")
-    opened(tab, slides, "misfit")
-    title, found = walk(tab)
+    title, found = walk(opened(tab, slides / "misfit.html"))
     assert not misfits(title)
-    assert any(problem in text for text in misfits(found))
+    wrong = misfits(found)
+    assert any(problem in text for text in wrong), (wrong, found)
+
+
+def test_small_type_in_a_drawing_is_noticed():
+    name = build.LECTURES / "img" / "step.svg"
+    assert (
+        smallest_type(name.as_uri()) >= 26 and smallest_type("data:image/png") is None
+    )
+    found = {"wide": [], "bottom": 9, "right": 9, "type": 30, "here": "A"}
+    found["pictures"] = [{"scale": 0.81, "from": name.as_uri()}]
+    assert not misfits(found)
+    found["pictures"][0]["scale"] = 0.81 * 20 / 26
+    assert misfits(found)
+
+
+def test_code_is_shown_where_the_notebook_shows_it(slides, tab):
+    shown, folded = (cell(f"x = {n}", "-", new_code_cell) for n in (1, 2))
+    folded.metadata["jupyter"] = {"source_hidden": True}
+    notebook = new_notebook(cells=[cell("# A title", "slide"), shown, folded])
+    (slides / "code.html").write_text(build.page(notebook), encoding="utf-8")
+    text = (
+        opened(tab, slides / "code.html").locator("section.present").last.inner_text()
+    )
+    assert "x = 1" in text and "x = 2" not in text
 
 
 def test_a_page_that_asks_for_something_else_is_noticed(slides, tab):
     notebook = new_notebook(cells=[cell("# A\n\n![x](img/none.png)", "slide")])
     (slides / "asking.html").write_text(build.page(notebook), encoding="utf-8")
-    opened(tab, slides, "asking")
+    opened(tab, slides / "asking.html")
     assert any("none.png" in url for url in tab.trouble)
 
 
 def test_chinese_words_are_not_boxes(slides, tab):
-    opened(tab, slides, "00_start_here")
+    opened(tab, slides / f"{LECTURES[0].stem}.html")
     tab.keyboard.press("Space")
     printed = tab.locator("section.present:not(.stack) pre.output")
     pictures = []
@@ -272,12 +203,24 @@ def test_chinese_words_are_not_boxes(slides, tab):
 
 
 def test_the_presenter_reads_the_notes(slides, tab):
-    opened(tab, slides, "02_additive_scoring")
-    tab.keyboard.press("Space")
+    opened(tab, slides / f"{LECTURES[0].stem}.html")
+    for _ in range(9):  # to the score: its notes have a formula
+        tab.keyboard.press("Space")
     noted = tab.evaluate("Reveal.getCurrentSlide().querySelector('aside').innerText")
     with tab.context.expect_page() as popup:
         tab.keyboard.press("s")
     notes = popup.value.locator(".speaker-controls-notes .value")
-    notes.filter(has_text=noted.split(".")[0].strip()).wait_for()
+    notes.filter(has_text=noted.split(".")[1].strip()).wait_for()
     assert notes.locator("svg").count()  # formulas, once each
     assert not notes.locator("math").count()
+
+
+def test_a_pdf_has_a_page_for_each_slide(slides, tab):
+    path = LECTURES[0]
+    build.print_pdfs(tab, [path], slides)
+    content = (slides / f"{path.stem}.pdf").read_bytes()
+    text = path.read_text(encoding="utf-8")
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) == text.count('"slide"')
+    box = re.search(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", content)
+    width, height = map(float, box.groups())
+    assert abs(width / height - 1280 / 720) < 0.01

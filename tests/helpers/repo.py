@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,13 +14,13 @@ from urllib.parse import unquote
 
 import mirror
 
+from tools import chromium
+
 ROOT = mirror.ROOT
 NUMBERED = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOTEBOOKS = mirror.notebook_paths()
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    None,
-)
+LECTURES = sorted((ROOT / "notebooks" / "lectures").glob("*.ipynb"))
+CHROMIUM = chromium.chromium()
 PATIENCE = 3600  # seconds: a wait that is in vain ends, but on no slow machine
 
 

@@ -102,21 +102,34 @@ def best_at(rate, diverges_at=1.0):
     ],
 )
 def test_an_arm_gets_its_own_rate(best, rates, tried):
-    """The best of the grid; at its edge the grid grows, and seeds come afterwards."""
-    done = []
-    arguments = {"arm": "a"}, rates, {"seed": 0, "times": 1}
-    then = [{"seed": seed, "times": times} for times in (1, 3) for seed in (0, 1)]
+    """The best of the grid; at its edge the grid grows, and seeds come afterwards.
+
+    A longer budget starts from that rate, and halves it while the loss falls.
+    """
+    done, budgets = [], [{"times": 1}, {"times": 3}]
+    arguments = {"arm": "a"}, rates, budgets, (0, 1)
     while True:
-        named = runs.at_own_rate(done, *arguments, then)
+        named = runs.at_own_rate(done, *arguments)
         new = [run for run in named if run not in [entry["run"] for entry in done]]
         if not new:
             break
         assert not any(run["times"] == 3 for run in named if len(done) < len(tried))
-        done += map(best_at(best, diverges_at=0.04), new)
-    first = [run for run in named if run["seed"] == 0 and run["times"] == 1]
-    assert {run["lr"] for run in first} == tried
-    rest = [run for run in named if run not in first]
-    assert len(rest) == 3 and {run["lr"] for run in rest} == {best}
+        for run in new:
+            own = best if run["times"] == 1 else best / 2
+            done.append(best_at(own, diverges_at=0.04)(run))
+    found = {
+        (times, seed): {
+            run["lr"] for run in named if (run["times"], run["seed"]) == (times, seed)
+        }
+        for times in (1, 3)
+        for seed in (0, 1)
+    }
+    assert found == {
+        (1, 0): tried,
+        (1, 1): {best},
+        (3, 0): {best, best / 2, best / 4},
+        (3, 1): {best / 2},
+    }
 
 
 def test_a_training_that_diverges_is_stored_as_that():
@@ -188,8 +201,8 @@ def test_the_shipped_translator_scores_what_it_says():
 # --- what is stored -----------------------------------------------------------------
 
 
-# The sizes of the vocabularies that these were measured with, the first edition's.
-MEASURED_WITH = {"en-fr": (range(448), range(596)), "en-zh": (range(448), range(331))}
+# The sizes of the vocabularies that the others were measured with, the first edition's.
+FIRST_EDITION = range(448), range(596)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +219,8 @@ def test_every_arm_has_the_parameters_that_are_stored(name, build):
         if arm := entry["run"].get("arm"):
             found.setdefault(arm, set()).add(entry["parameters"])
     for arm, parameters in found.items():
-        chinese = name == "choices" and arm.endswith("Chinese")
-        vocabs = MEASURED_WITH["en-zh" if chinese else "en-fr"]
+        direction = "en-zh" if arm.endswith("Chinese") else "en-fr"
+        vocabs = runs.village(direction)[1] if name == "choices" else FIRST_EDITION
         assert parameters == {sum(p.numel() for p in build(arm, vocabs).parameters())}
 
 

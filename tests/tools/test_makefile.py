@@ -126,6 +126,13 @@ def test_lab_starts_on_this_machine_alone_and_with_a_token(make):
     assert "token" not in call and "password" not in call
 
 
+def test_grading_asks_for_a_folder(make):
+    done = make("grade")
+    assert done.returncode != 0 and "make grade SUBMITTED=folder" in done.stderr
+    call = make("grade", "SUBMITTED=from anna").calls[-1]
+    assert call == "tools/grade/run.py from anna"
+
+
 def test_make_alone_lists_every_command(make):
     text = make().stdout
     targets = read("Makefile").replace("\\\n", " ").partition(".PHONY: help ")[2]

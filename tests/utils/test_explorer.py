@@ -1,6 +1,8 @@
 """The explorer: its numbers against other ways to them, its figure, its answers."""
 
+import base64
 import io
+import re
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -77,9 +79,9 @@ def test_it_translates_as_translate_does_whatever_the_class(kind):
         name for name in ("query", "scores") if getattr(ours.steps[0], name) is not None
     }
     assert given == GIVEN[kind] or GIVEN[kind] is None
-    axes = draw_step(ours, 1).axes  # the choices' are the last
-    assert len(axes) == 3 + len(given)
-    assert len(axes[-2].containers[0]) == len(ours.source_tokens)
+    axes = draw_step(ours, 1).axes
+    assert len(axes) == 5 + len(given)  # heatmap, its colour bar, choices
+    assert axes[-3].images[0].get_array().shape == stack(ours, "weights").shape
     plt.close("all")
 
 
@@ -196,14 +198,24 @@ def test_the_figure_shows_the_step(target):
     fig = draw_step(found, 2)
     shown = texts(fig)
     assert set(found.source_tokens) | set(found.steps[1].choices) <= set(shown)
-    assert any("step 2 of" in t and "(forced)" in t for t in shown)
-    bars = [ax for ax in fig.axes if len(ax.patches) > len(found.source_tokens)]
+    word = f"{found.tokens[1]} (forced)"
+    assert f"step 2 of {len(found.steps)} writes {word}" in shown and word in shown
+    query, *bars, heatmap, _, choices = fig.axes
     for ax, name in zip(bars, ("scores", "weights", "likeness"), strict=True):
         heights = [bar.get_height() for bar in ax.containers[0]]
         np.testing.assert_allclose(heights, getattr(found.steps[1], name), atol=1e-6)
-    (strip,) = fig.axes[0].images
-    np.testing.assert_array_equal(strip.get_array()[0], found.steps[1].query)
-    colors = [bar.get_facecolor() for bar in fig.axes[-1].patches]
+        names = [label for label in ax.get_xticklabels() if label.get_visible()]
+        under = [label.get_text() for label in names if label.get_text()]
+        assert under == (found.source_tokens if name == "weights" else [])
+    np.testing.assert_array_equal(query.images[0].get_array()[0], found.steps[1].query)
+    np.testing.assert_array_equal(
+        heatmap.images[0].get_array(), stack(found, "weights")
+    )
+    (frame,) = heatmap.patches
+    assert (frame.get_y(), frame.get_height()) == (0.5, 1)
+    rows = [label.get_text() for label in heatmap.get_yticklabels()]
+    assert rows == [found.tokens[0], word, *found.tokens[2:]]
+    colors = [bar.get_facecolor() for bar in choices.patches]
     written = list(found.steps[1].choices).index(found.steps[1].word)
     assert [color for color in colors if colors.count(color) == 1] == [colors[written]]
 
@@ -213,6 +225,7 @@ def test_the_figure_shows_the_step(target):
     [
         ("the grandmother " * (MAX_WORDS // 2), 1),
         ("the grandmother " * (MAX_WORDS // 2), 12),
+        ("the old hat is not blue and " * 3, 9),
         ("the grandmother sings " + "o" * 500, 1),
     ],
 )
@@ -261,48 +274,98 @@ def explorer():
     return Explorer({"French": MODELS["fr"], "Chinese": MODELS["zh"]}, sentences)
 
 
+IMAGE = re.compile(
+    r"<img src='data:image/png;base64,(?P<code>[^']*)' width=(?P<width>\d+) "
+    r"height=(?P<height>\d+) .* alt='(?P<alt>[^']*)'>"
+)
+
+
+def shown(explorer):
+    """The picture's size on a page, its size in pixels, and its text."""
+    found = IMAGE.fullmatch(explorer.image.value)
+    size = Image.open(io.BytesIO(base64.b64decode(found["code"]))).size
+    return (int(found["width"]), int(found["height"])), size, found["alt"]
+
+
 def state(explorer):
-    return explorer.image.value, explorer.written.value
+    return explorer.image.value, explorer.text.value
 
 
 def test_it_opens_with_the_first_sentence_and_steps_back_and_forth(explorer):
-    assert explorer.sentence.value == SENTENCE and explorer.message.value == ""
-    assert explorer.slider.max == explorer.play.max == len(run().steps)
-    assert Image.open(io.BytesIO(explorer.image.value)).width == 1000
-    assert "<b><u>le</u></b> vieux" in explorer.written.value
+    assert explorer.sentence.value == explorer.pick.value == SENTENCE
+    assert explorer.step.max == len(run().steps)
+    assert "<u>le</u></b> vieux" in explorer.text.value
     first = state(explorer)
-    explorer.slider.value = 2
-    assert all(a != b for a, b in zip(state(explorer), first, strict=True))
-    assert "<b><u>vieux</u></b>" in explorer.written.value
-    explorer.slider.value = 1
+    explorer.back.click()  # there is nothing before the first step
     assert state(explorer) == first
+    explorer.next.click()
+    assert explorer.step.value == 2
+    assert all(a != b for a, b in zip(state(explorer), first, strict=True))
+    assert "<u>vieux</u></b>" in explorer.text.value
+    explorer.back.click()
+    assert state(explorer) == first
+    explorer.step.value = explorer.step.max
+    last = state(explorer)
+    explorer.next.click()
+    assert state(explorer) == last != first
     assert not plt.get_fignums()
 
 
+def test_the_picture_is_sharp_and_a_text_says_what_it_shows(explorer):
+    (width, height), pixels, _ = shown(explorer)
+    # What a screen of 1366 × 768 has left beside JupyterLab's files and its bars.
+    assert width <= 934 and height <= 560 - 4 * 36
+    assert pixels == (2 * width, 2 * height)
+    explorer.step.value = 4
+    explorer.force.value = "est"
+    _, _, text = shown(explorer)
+    assert text.startswith("step 4 of") and "writes est (forced)." in text
+    step = explorer.exploration.steps[3]
+    assert f"not {step.scores[4]:.1f}" in text  # a bar
+    assert f"The largest: not {step.weights[4]:.3f}" in text
+    assert "vieux: old (" in text and "est (forced): not (" in text  # the heatmap
+    assert f"est {step.choices['est']:.3f}" in text
+
+
+def test_every_control_has_a_name(explorer):
+    """For assistive technology, as for the eye; a browser test asks the page."""
+    rows = [explorer.children[0], explorer.steps]
+    controls = [part for row in rows for part in row.children] + [explorer.sentence]
+    assert [part.description for part in controls] == [
+        *("into", "pick", "step", "back", "next", "force", "free all words", "or type")
+    ]
+
+
 def test_picking_typing_and_another_language(explorer):
-    explorer.slider.value = 3
+    explorer.step.value = 3
     explorer.pick.value = "I love to eat apples."
     assert explorer.sentence.value == "I love to eat apples."
     assert explorer.exploration.text == run("I love to eat apples.").text
-    assert explorer.slider.value == 1
+    assert explorer.step.value == 1
     explorer.sentence.value = "The girl sings."
     assert explorer.exploration.text == run("The girl sings.").text
+    assert explorer.pick.value is None
     explorer.model.value = "Chinese"
     assert explorer.exploration.text == run("The girl sings.", "zh").text
-    assert explorer.slider.max == len(explorer.exploration.steps)
+    assert explorer.step.max == len(explorer.exploration.steps)
+    explorer.sentence.value = SENTENCE  # typed as it stands in the list
+    assert explorer.pick.value == SENTENCE
+    explorer.sentence.value = " "
+    assert explorer.pick.value is None and explorer.sentence.value == " "
 
 
 def test_forcing_and_freeing(explorer):
     free = explorer.exploration.tokens
-    explorer.slider.value = 2
+    explorer.step.value = 2
     assert "vieux" in explorer.force.options
     explorer.force.value = " Jeune "
     assert explorer.exploration.tokens == run(forced={2: "jeune"}).tokens
-    assert explorer.slider.value == 2 and explorer.force.value == ""
-    explorer.slider.value = 4
+    assert explorer.step.value == 2 and explorer.force.value == ""
+    explorer.step.value = 4
+    assert "jeune <i>(forced)</i>" in explorer.text.value
     explorer.force.value = "."
     assert explorer.forced == {2: "jeune", 4: "."}
-    explorer.slider.value = 3
+    explorer.step.value = 3
     explorer.force.value = "fermier"  # what was forced later is free again
     assert explorer.forced == {2: "jeune", 3: "fermier"}
     explorer.free.click()
@@ -315,18 +378,20 @@ def test_forcing_and_freeing(explorer):
 )
 def test_what_can_not_be_done_is_answered_in_place(explorer, sentence, answer, capsys):
     explorer.sentence.value = sentence
-    assert answer in explorer.message.value and explorer.view.layout.display == "none"
+    assert answer in explorer.text.value
+    assert explorer.image.layout.display == explorer.steps.layout.display == "none"
     explorer.sentence.value = SENTENCE
-    assert explorer.message.value == "" and explorer.view.layout.display is None
-    before = state(explorer)
-    explorer.force.value = "<script>"  # a bad word: the view stays
-    assert "can&#x27;t write &#x27;&lt;script&gt;&#x27;" in explorer.message.value
-    assert state(explorer) == before and explorer.view.layout.display is None
+    assert "alert" not in explorer.text.value
+    assert explorer.image.layout.display is explorer.steps.layout.display is None
+    before = explorer.image.value
+    explorer.force.value = "<script>"  # a bad word: the picture stays
+    assert "can&#x27;t write &#x27;&lt;script&gt;&#x27;" in explorer.text.value
+    assert explorer.image.value == before and explorer.image.layout.display is None
     assert explorer.forced == {} and capsys.readouterr() == ("", "")
 
 
 def test_unknown_words_are_named_and_escaped(explorer):
     explorer.sentence.value = "The zebra sells <b>."
-    assert "<b>zebra, &lt;, b, &gt;</b>" in explorer.message.value
-    assert "&lt;unk&gt;" in explorer.message.value
+    assert "<b>zebra, &lt;, b, &gt;</b>" in explorer.text.value
+    assert "&lt;unk&gt;" in explorer.text.value
     assert explorer.exploration.unknown == ["zebra", "<", "b", ">"]

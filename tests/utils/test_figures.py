@@ -64,6 +64,17 @@ def test_bars_say_their_sizes(upright):
     assert text == "Bars. probability: le 0.25; la 0.5. The largest: la 0.5."
 
 
+def test_titles_are_said_and_words_that_are_hidden_but_no_size_that_is_too_small():
+    ax = plt.figure().add_subplot()
+    ax.figure.suptitle("step 1")
+    ax.set_title("two\nlines", loc="left")
+    ax.bar(["le", "la"], [0.000123, 12.345])
+    ax.tick_params(labelbottom=False)
+    assert alternative_text(ax.figure) == (
+        "step 1. Bars: two lines. Sizes: le 0; la 12.3. The largest: la 12.3."
+    )
+
+
 DRAWS = [
     "from utils.plotting import show_heatmap\n"
     "_ = show_heatmap([[0.9, 0.1]], ['a', 'b'], ['c'])",

@@ -1,71 +1,76 @@
-"""Which score, which order, which query: one table at equal budget.
+"""Which score, which order, which query: each choice at its own rate, at two budgets.
 
-Notebook 08 reads what is stored. About an hour on two cores. Every arm differs from the
-first, "additive", in what its name says; encoder, sizes, batches, steps and rate are
-the same unless the name says otherwise. All train and are tested on the sentences of at
-most 15 words, so that many runs fit into the hour. The arms with two layers have a
-budget of their own and are to be compared with "two layers, top".
+Notebook 08 reads what is stored, 06 the figures of `agreement`, and an exercise of 05
+"one direction". Every arm differs from "additive", the decoder of notebook 04, in what
+its name says. All train and are tested on the sentences of at most 15 words, those with
+two layers on at most 10 and in smaller batches: compare them with "two layers, top".
 """
 
 import numpy as np
 import torch
 
-from tools.experiments.runs import aer_of, bleu_of, build, train, up_to, village
+from tools.experiments.runs import (
+    aer_of,
+    at_own_rate,
+    bleu_of,
+    build,
+    trained,
+    up_to,
+    village,
+)
 from utils.data import Batch
 from utils.text import UNK_ID
 
 SEEDS = (0, 1, 2)
+SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
+RATES = 0.003, 0.006, 0.012
 SETTINGS = {
     "direction": "en-fr",
     "embed_size": 64,
     "num_hiddens": 128,
     "bidirectional": True,
     "batch_size": 64,
-    "num_epochs": 4,
-    "lr": 6e-3,
     "max_words": 15,
     "positions": 64,
     "erased": 200,
 }
-SCORES = ("additive", "dot", "scaled dot", "general", "location")
-# Two layers learn more slowly: more and smaller batches, of shorter sentences.
 TWO = {"num_layers": 2, "changed": {"max_words": 10, "batch_size": 32}}
-READING = SCORES[:4]  # the scores that read the source words
-LUONG = {"feed": "attentional"}
-LONGER = {"changed": {"num_epochs": 12}}
 # Each arm's score, order, layers, and what differs from SETTINGS.
 ARMS = {
-    **{name: {"score": name} for name in SCORES},
-    **{
-        f"{name}, rate {rate}": {"score": name, "changed": {"lr": rate}}
-        for name in READING
-        for rate in (0.003, 0.012)
-    },
-    **{f"{name}, 12 epochs": {"score": name, **LONGER} for name in READING},
-    "untrained": {"score": "additive"},
-    "fixed context": {"kind": "fixed"},
-    **{f"Luong, {name}": {"score": name, **LUONG} for name in READING},
-    "Luong, additive, 12 epochs": {"score": "additive", **LUONG, **LONGER},
-    "Luong, general, nothing fed": {"score": "general", "feed": "nothing"},
-    "Luong, additive, nothing fed": {"score": "additive", "feed": "nothing"},
-    "Luong, additive, context fed": {"score": "additive", "feed": "context"},
+    "additive": {"score": "additive"},
+    "scaled dot": {"score": "scaled dot"},
+    "Luong, additive": {"score": "additive", "feed": "attentional"},
+    "Luong, scaled dot": {"score": "scaled dot", "feed": "attentional"},
+    "dot": {"score": "dot"},
+    "general": {"score": "general"},
+    "location": {"score": "location"},
     "context in the output": {"score": "additive", "context_in_output": True},
-    "context in the output, 12 epochs": {
-        "score": "additive",
-        "context_in_output": True,
-        **LONGER,
-    },
-    "one direction": {"score": "additive", "changed": {"bidirectional": False}},
+    "Luong, additive, context fed": {"score": "additive", "feed": "context"},
+    "Luong, additive, nothing fed": {"score": "additive", "feed": "nothing"},
     "additive, Chinese": {"score": "additive", "changed": {"direction": "en-zh"}},
     "location, Chinese": {"score": "location", "changed": {"direction": "en-zh"}},
     "two layers, top": {**TWO, "score": "additive"},
     "two layers, bottom": {**TWO, "layers": "bottom"},
-    "two layers, joined": {**TWO, "layers": "joined"},
-    "two layers, mixed": {**TWO, "layers": "mixed"},
-    "two layers, hierarchical": {**TWO, "hierarchical": True},
+    "two layers, own": {**TWO, "hierarchical": True},
+    "Luong, dot": {"score": "dot", "feed": "attentional"},
+    "Luong, general": {"score": "general", "feed": "attentional"},
+    "one direction": {"score": "additive", "changed": {"bidirectional": False}},
+    "fixed context": {"kind": "fixed"},
+    "untrained": {"score": "additive"},
 }
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
-RUNS = [{"arm": arm, "seed": seed} for seed in SEEDS for arm in ARMS]
+ONE_BUDGET = "fixed context", "one direction", "Luong, dot", "Luong, general"
+ERASED = "untrained", "fixed context", "dot", "general", "additive"
+
+
+def plan(done):
+    """The runs: an untrained model; each arm at its own rate, most at both budgets."""
+    runs = [{"arm": "untrained", "seed": seed} for seed in SEEDS]
+    for arm in ARMS:
+        if arm != "untrained":
+            budgets = [SHORT] if arm in ONE_BUDGET else [SHORT, LONG]
+            runs += at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
+    return runs
 
 
 def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
@@ -146,17 +151,33 @@ def agreement(model, pairs, vocabs):
     return {name: round(float(np.mean(values)), 3) for name, values in found.items()}
 
 
-def run(settings, arm, seed):
+def layers_aer(model, pairs, vocabs):
+    """The alignment error rate of each layer's weights, where each has its own."""
+    rates = []
+    for layer in range(len(model.decoder.attention)):
+        model.decoder.shown = lambda weights, layer=layer: weights[layer]
+        rates.append(aer_of(model, pairs, vocabs))
+    del model.decoder.shown  # the class's own again
+    return rates
+
+
+def run(settings, arm, seed, num_epochs=0, lr=None):
     """Train one arm with one seed; its figures on the test split."""
-    plan = {**settings, **ARMS[arm].get("changed", {})}
-    corpus, vocabs = village(plan["direction"])
-    train_pairs, test = (up_to(corpus[s], plan["max_words"]) for s in ("train", "test"))
+    about = {**settings, **ARMS[arm].get("changed", {})}
+    about |= {"num_epochs": num_epochs, "lr": lr}
+    corpus, vocabs = village(about["direction"])
+    pairs, valid, test = (
+        up_to(corpus[split], about["max_words"]) for split in ("train", "valid", "test")
+    )
     model = build_arm(arm, vocabs, seed, settings)
     figures = {"parameters": sum(p.numel() for p in model.parameters())}
-    if arm != "untrained":
-        trainer = train(model, train_pairs, vocabs, seed, plan)
-        figures["loss"] = round(trainer.history[-1]["train_loss"], 3)
+    if num_epochs:
+        figures = trained(model, pairs, valid, vocabs, seed, about)
         figures["bleu"] = bleu_of(model, test, vocabs)
     if arm != "fixed context":
         figures["aer"] = aer_of(model, test, vocabs)
-    return figures | agreement(model, test[: plan["erased"]], vocabs)
+    if "hierarchical" in ARMS[arm]:
+        figures["aer_of_layers"] = layers_aer(model, test, vocabs)
+    if arm in ERASED and num_epochs < LONG["num_epochs"]:
+        figures |= agreement(model, test[: settings["erased"]], vocabs)
+    return figures

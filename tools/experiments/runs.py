@@ -101,30 +101,46 @@ def trained(model, pairs, valid, vocabs, seed, plan):
     }
 
 
-def at_own_rate(done, arm, rates, tried, then):
-    """The runs of an arm: at each of the rates, then at the best of them.
+def at_own_rate(done, arm, rates, budgets, seeds):
+    """The runs of an arm: the first seed at each rate, all seeds at the best of them.
 
-    done: stored entries. arm: the run's arguments that name the arm; tried: those of
-    the trial; then: a list of those to run at the best rate, the one with the lowest
-    valid_loss. While that is the lowest or the highest rate, half or twice of it is
-    tried, too.
+    done: stored entries. arm: the run's arguments that name the arm; budgets: a list of
+    those that name a budget, the shortest first. Each budget has its own rate, the one
+    with the lowest valid_loss. The shortest tries the rates, and half or twice of the
+    best while that is the lowest or the highest; a longer one starts from the best of
+    the one before, and halves it while the loss falls.
     """
+    runs, rate = [], None
+    for budget in budgets:
+        fixed = {**arm, **budget, "seed": seeds[0]}
+        grid = sorted(rates if rate is None else {rate, rate / 2})
+        tried, best = tried_rates(done, fixed, grid, upwards=rate is None)
+        runs += [{**fixed, "lr": lr} for lr in tried]
+        if best is None:
+            break
+        runs += [{**arm, **budget, "seed": seed, "lr": best} for seed in seeds[1:]]
+        rate = best
+    return runs
+
+
+def tried_rates(done, fixed, grid, upwards):
+    """The rates to try with these arguments, and the best; None while one is open."""
     losses = {
         entry["run"]["lr"]: entry["valid_loss"]
         for entry in done
-        if entry["run"] == {**arm, **tried, "lr": entry["run"].get("lr")}
+        if entry["run"] == {**fixed, "lr": entry["run"].get("lr")}
     }
     losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
-    grid = sorted({*rates, *losses})
-    if losses.keys() >= set(grid):
+    grid = list(grid)
+    while losses.keys() >= set(grid):
         best = min(grid, key=losses.get)
-        if best in (grid[0], grid[-1]):
-            grid.append(best / 2 if best == grid[0] else best * 2)
+        if best == grid[0]:
+            grid.insert(0, best / 2)
+        elif best == grid[-1] and upwards:
+            grid.append(best * 2)
         else:
-            runs = [{**arm, **tried, "lr": lr} for lr in grid]
-            more = [{**arm, **one, "lr": best} for one in then]
-            return runs + [run for run in more if run not in runs]
-    return [{**arm, **tried, "lr": lr} for lr in grid]
+            return grid, best
+    return grid, None
 
 
 def translations(model, pairs, vocabs):

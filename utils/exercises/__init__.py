@@ -41,7 +41,7 @@ from utils.exercises.decoder import (
     init_state,
     lstm_rows,
 )
-from utils.exercises.design_choices import concat_attention, scaled_dot
+from utils.exercises.design_choices import concat_attention, scaled_dot, told_apart
 from utils.exercises.heatmaps import aer, best_links, links
 from utils.exercises.long_sentences import near, push
 from utils.exercises.masking import causal_weights, length_mask, masked_softmax
@@ -108,6 +108,7 @@ __all__ = [
     "shift",
     "smoothed_loss",
     "split_heads",
+    "told_apart",
     "train_step",
     "two_facts",
 ]

@@ -1,6 +1,7 @@
 """The exercises of notebook 08. B sentences, Q queries, K keys, H hidden units."""
 
 import math
+from statistics import mean, median
 
 import numpy as np
 import torch
@@ -124,4 +125,79 @@ scaled_dot = Exercise(
         ],
     },
     gradients=True,
+)
+
+
+def compared_by_loops(first, second):
+    """Scores of two arms, one a seed -> "first", "second", or "not told apart"."""
+    for name, a, b in (("first", first, second), ("second", second, first)):
+        if all(x > y for x in a for y in b):
+            return name
+    return "not told apart"
+
+
+def _by(number, margin=0.0):
+    """Whose number of its scores is the larger, by more than a margin."""
+
+    def larger(a, b):
+        if abs(number(a) - number(b)) <= margin:
+            return "not told apart"
+        return "first" if number(a) > number(b) else "second"
+
+    return larger
+
+
+def _seed_by_seed(a, b):
+    pairs = list(zip(a, b, strict=False))
+    if all(x > y for x, y in pairs):
+        return "first"
+    return "second" if all(x < y for x, y in pairs) else "not told apart"
+
+
+def _equal_is_apart(a, b):
+    if min(a) >= max(b):
+        return "first"
+    return "second" if min(b) >= max(a) else "not told apart"
+
+
+def _exchanged(a, b):
+    return compared_by_loops(b, a)
+
+
+def _never_second(a, b):
+    return "first" if min(a) > max(b) else "not told apart"
+
+
+told_apart = Exercise(
+    "told_apart",
+    compared_by_loops,
+    cases=[
+        ([90.5, 91.0, 92.0], [88.0, 89.0, 90.0]),
+        ([88.0, 89.0, 90.0], [90.5, 91.0, 92.0]),
+        ([85.0, 90.0, 95.0], [84.0, 89.0, 94.0]),  # each seed, and the mean, is above
+        ([70.0, 71.0, 99.0], [75.0, 76.0, 77.0]),
+        ([80.0, 81.0, 82.0], [78.0, 79.0, 80.0]),  # they touch
+        ([78.0, 79.0, 80.0], [80.0, 81.0, 82.0]),
+        ([50.0, 60.0, 70.0], [20.0, 10.0, 49.5]),
+        ([60.5, 61.0], [60.0, 20.0, 40.0]),
+        ([5.0, 5.0], [5.0, 5.0]),
+        ([20.0, 45.0, 10.0], [50.0, 46.0]),
+        ([90.0, 89.0, 91.0], [91.5, 88.0, 87.0]),
+        ([10.0, 80.0, 82.0], [50.0, 60.0, 70.0]),
+    ],
+    mistakes={
+        "the means are compared. A mean can lie higher although the seeds overlap.": [
+            _by(mean)
+        ],
+        "the best seeds are compared. The worst seed of the better arm has to beat "
+        "them, too.": [_by(max)],
+        "the worst seeds are compared. They have to beat the best seed of the "
+        "other arm, too.": [_by(min)],
+        "the seeds are compared in pairs: the first with the first. Each seed of the "
+        "better arm has to beat every seed of the other.": [_seed_by_seed],
+        "two seeds are equal, and the arms still count as apart.": [_equal_is_apart],
+        "first and second are exchanged.": [_exchanged],
+        "the second arm can be ahead, too.": [_never_second],
+        "the middle seeds are compared. The others count as well.": [_by(median)],
+    },
 )

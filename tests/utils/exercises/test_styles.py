@@ -457,6 +457,18 @@ RIGHT = {  # exercise: answers
         lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) / k.shape[2] ** 0.5,
         lambda q, k: torch.bmm(q.double() * q.shape[2] ** -0.5, k.double().mT),
     ],
+    "told_apart": [
+        lambda a, b: ["second", "not told apart", "first"][
+            1 + int(min(a) > max(b)) - int(min(b) > max(a))
+        ],
+        lambda a, b: (
+            "first"
+            if sorted([*a, *b])[-len(a) :] == sorted(a) and min(a) != max(b)
+            else "second"
+            if sorted([*a, *b])[: len(a)] == sorted(a) and max(a) != min(b)
+            else "not told apart"
+        ),
+    ],
     "reset_after": [ResetAfter, ResetAfterByForward],
     "first_state": [
         lambda o, n: o[:, 0].chunk(2, dim=-1)[1],

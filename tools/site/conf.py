@@ -1,0 +1,100 @@
+"""Sphinx's settings for the site. source.py writes what it reads: build/site-source."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+project = "Learning to Align"
+author = "the course's authors"
+version = re.search(r'version = "(.+)"', (ROOT / "pyproject.toml").read_text())[1]
+language = "en"
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "autoapi.extension",
+]
+nitpicky = False
+
+# --- notebooks, as they were committed ------------------------------------------
+
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}  # progress bars are shown by their text
+nb_code_prompt_show = "Show the {type}"
+nb_code_prompt_hide = "Hide the {type}"
+nb_output_stderr = "show"
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+suppress_warnings = """mystnb.unknown_mime_type myst.header
+    autoapi.python_import_resolution ref.python""".split()
+
+# --- the API: read, not imported ---------------------------------------------------
+
+autoapi_dirs = [str(ROOT / "utils")]
+autoapi_ignore = ["*/exercises/*"]
+autoapi_generate_api_docs = False  # source.py writes a page for each module
+autoapi_python_class_content = "class"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+add_module_names = False
+
+# --- the pages -----------------------------------------------------------------------
+
+html_theme = "furo"
+html_title = project
+html_theme_options = {"top_of_page_buttons": []}
+html_static_path = [
+    "site.css",
+    "explorer.js",
+    "../../build/tools/node_modules/mathjax/es5/tex-svg.js",
+]
+html_extra_path = ["../../build/site-extra"]
+html_css_files = ["site.css"]
+mathjax_path = "tex-svg.js"
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_scaled_image_link = True
+html_domain_indices = False
+html_use_index = False  # the search finds every name
+
+
+def as_written(app, what, name, obj, options, lines):
+    """Docstrings are plain text with `code` and tables: said so to the parser."""
+    text = "\n".join(lines)
+    lines[:] = "\n\n".join(map(paragraph, text.split("\n\n"))).split("\n")
+
+
+def paragraph(text):
+    if re.search(r"^ +\S|\S {2,}\S", text, re.MULTILINE):  # lined up: a table
+        return "::\n\n" + re.sub(r"^", "    ", text, flags=re.MULTILINE)
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(
+        f"`{part}`" if i % 2 else re.sub(r"([*|\\]|_\b)", r"\\\1", part)
+        for i, part in enumerate(parts)
+    )
+
+
+def mended(app, pagename, templatename, context, doctree):
+    """HTML that the tools write, as assistive technology and the keyboard need it."""
+    if body := context.get("body"):
+        body = body.replace("<pre>", '<pre tabindex="0">')  # it scrolls in its box
+        body = body.replace(
+            ' aria-label="Toggle hidden content"', ""
+        )  # not what is seen
+        context["body"] = re.sub(
+            r'<table class="docutils[^>]*>.*?</table>',
+            r'<div class="scrolls" tabindex="0">\g<0></div>',
+            body,
+            flags=re.DOTALL,
+        )
+    navigation = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = navigation.replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", as_written)
+    app.connect("html-page-context", mended, priority=900)  # after furo

@@ -1,0 +1,191 @@
+"""Write what Sphinx reads: the course's pages, changed only as a site needs it.
+
+    python -m tools.site.source
+
+build/site-source has the notebooks and Markdown files where the repository has them,
+the pages of tools/site, and a page for each module of utils. build/site-extra has what
+is copied to the site as it is: figures, and the notebooks, to download. Nothing is run.
+"""
+
+import base64
+import html
+import json
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+
+from tools.site.drawings import explorer, one_step
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SOURCE, EXTRA = ROOT / "build" / "site-source", ROOT / "build" / "site-extra"
+TEXTS = """README.md data/README.md tools/benchmarks/README.md
+    notebooks/GLOSSARY.md notebooks/FROM_D2L.md notebooks/INSTRUCTOR.md
+    notebooks/CLASSROOM.md""".split()
+HTML_BLOCK = re.compile(r"^<(?:.+\n?)+", re.MULTILINE)
+FORMULA = re.compile(r"\$([^$\n]+)\$")
+LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
+ANSWER = re.compile(r"<details><summary>Answer</summary>.*?</details>\n*", re.DOTALL)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
+BINDER = "https://mybinder.org/v2/gh"
+FORGE = f"github.com/{OWNER}/learning-to-align"
+
+
+# --- text -------------------------------------------------------------------------
+
+
+def site_text(text, place, pages):
+    """Markdown as the site needs it; place: its path in the repository.
+
+    pages: the paths that the site has. A link to another file of the repository leads
+    to the forge. Formulas within blocks of HTML, which Sphinx leaves alone, are marked.
+    """
+
+    def link(found):
+        start, path, anchor = found[1], found[2], found[3] or ""
+        target = (ROOT / place).parent / path
+        if not target.exists():
+            return found[0]
+        inside = target.resolve().relative_to(ROOT).as_posix()
+        if inside in pages or "img/" in inside:
+            return found[0]
+        kind = "tree" if target.is_dir() else "blob"
+        return f"{start}https://{FORGE}/{kind}/HEAD/{inside}{anchor}"
+
+    def mark(found):
+        return FORMULA.sub(
+            lambda f: rf'<span class="math">\({html.escape(f[1])}\)</span>', found[0]
+        )
+
+    return HTML_BLOCK.sub(mark, LINK.sub(link, text))
+
+
+# --- notebooks ---------------------------------------------------------------------
+
+
+def site_notebook(notebook, place, pages):
+    """The notebook with tags that myst-nb reads, and its figures {path: picture}."""
+    figures = {}
+    notebook.metadata.pop("widgets", None)
+    first, *rest = [cell for cell in notebook.cells if cell.id != "colab"]
+    notebook.cells = [first, nbformat.v4.new_markdown_cell(ways(place)), *rest]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = site_text(cell.source, place, pages)
+            continue
+        state = cell.metadata.get("jupyter", {})
+        hidden = [part for part in ("source", "outputs") if state.get(f"{part}_hidden")]
+        names = {"source": "hide-input", "outputs": "hide-output"}
+        cell.metadata["tags"] = [names[part] for part in hidden]
+        for number, output in enumerate(cell.outputs):
+            data = output.get("data", {})
+            data.pop("application/vnd.jupyter.widget-view+json", None)
+            if "image/png" in data:
+                path = f"figures/{Path(place).stem}-{cell.id}-{number}.png"
+                figures[path] = base64.b64decode(data["image/png"])
+                data["text/html"] = figure(path, output.metadata["image/png"])
+    return notebook, figures
+
+
+def figure(path, known):
+    """A drawn figure in its size and with its text, in a box that scrolls."""
+    text = html.escape(known["alt"])
+    return (
+        f'<div class="figure" tabindex="0" role="region" aria-label="Figure">'
+        f'<img src="{path}" alt="{text}" width="{known["width"]}" '
+        f'height="{known["height"]}" loading="lazy"></div>'
+    )
+
+
+def ways(place):
+    """The line below a notebook's title: where it can be opened and run."""
+    name, binder = Path(place).name, FORGE.replace("github.com", BINDER) + "/HEAD"
+    colab = f"https://colab.research.google.com/{FORGE.replace('.com', '')}/blob/HEAD"
+    return (
+        '<p class="ways">Run it: '
+        f'<a href="{binder}?labpath={place}">Binder</a> · '
+        f'<a href="{colab}/{place}">Colab</a> · '
+        f'<a href="{name}" download>download the notebook</a></p>'
+    )
+
+
+# --- the API -----------------------------------------------------------------------
+
+
+def api():
+    """A page for each module that utils lists, and their list -> {path: text}."""
+    listed = re.search(r'"""(.*?)"""', (ROOT / "utils/__init__.py").read_text(), re.S)[
+        1
+    ]
+    names = dict(re.findall(r"^(\w+)  +(\S.*)$", listed, re.MULTILINE))
+    names.pop("exercises")  # it holds the answers
+    pages = {
+        f"api/{name}.rst": f"utils.{name}\n{'=' * 40}\n\n"
+        f".. autoapimodule:: utils.{name}\n"
+        "   :members:\n"
+        for name in names
+    }
+    rows = "\n".join(
+        f"| [`{name}`]({name}.rst) | {what} |" for name, what in names.items()
+    )
+    pages["api/index.md"] = f"""# The module utils
+
+What the notebooks build, importable. In reading order; a module imports only from those
+above it. `utils.exercises`, which holds what the exercises answer, isn't shown here.
+
+| module | what is in it |
+|---|---|
+{rows}
+
+```{{toctree}}
+:hidden:
+
+{chr(10).join(names)}
+```
+"""
+    return pages
+
+
+# --- all of it ---------------------------------------------------------------------
+
+
+def main():
+    for folder in (SOURCE, EXTRA):
+        shutil.rmtree(folder, ignore_errors=True)
+    (EXTRA / "notebooks" / "figures").mkdir(parents=True)
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    places = [path.relative_to(ROOT).as_posix() for path in notebooks]
+    pages = {*places, *TEXTS}
+    written = api()
+    for place in TEXTS:
+        text = (ROOT / place).read_text(encoding="utf-8")
+        if "INSTRUCTOR" in place:
+            text = ANSWER.sub("", text)
+        written[place] = site_text(text, place, pages)
+    for place, path in zip(places, notebooks, strict=True):
+        notebook = nbformat.read(path, as_version=4)
+        notebook, figures = site_notebook(notebook, place, pages)
+        written[place] = nbformat.writes(notebook)
+        shutil.copy(path, EXTRA / place)
+        for name, picture in figures.items():
+            (EXTRA / "notebooks" / name).write_bytes(picture)
+    steps = json.loads((HERE / "steps.json").read_text(encoding="utf-8"))
+    written["one_step.html"], written["explorer.html"] = (
+        one_step(steps),
+        explorer(steps),
+    )
+    for path in (HERE / "pages").iterdir():
+        text = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
+        written[path.name] = text
+    for place, text in written.items():
+        path = SOURCE / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    shutil.copytree(ROOT / "notebooks/img", SOURCE / "notebooks/img")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The lectures as slides: pages in build/slides that need no network, and PDFs.
+
+    python -m tools.slides.build [notebooks/lectures/1_one_vector.ipynb ...]
+
+A lecture is a notebook. Each cell has a slide type in its metadata, which JupyterLab
+sets under "Property Inspector", "Slide Type": `slide` begins a slide, `-` goes on with
+it, `notes` is for the presenter alone, `skip` is left out. A slide shows what a code
+cell gave out. It shows the code, too, where the notebook does: where it isn't folded.
+"""
+
+import importlib.util
+import re
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+
+import nbformat
+import pooch
+from jinja2 import FileSystemLoader
+from nbconvert import SlidesExporter
+from traitlets.config import Config
+
+from tools import chromium
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+LECTURES = ROOT / "notebooks" / "lectures"
+OUT = ROOT / "build" / "slides"
+CACHE = ROOT / "build" / "fetched"
+
+REGISTRY = "https://registry.npmjs.org/"
+FETCHED = {  # package: its checksum, and the files that the pages load
+    "reveal.js/-/reveal.js-4.6.1.tgz": (
+        "4f4121ef2b8e7e9398bdecd7b3b6ce5e0ee3a2f5af221708eb6c4ce03bcae6be",
+        {"dist/reveal.js", "dist/reveal.css", "plugin/notes/notes.js", "LICENSE"},
+    ),
+    "mathjax/-/mathjax-3.2.2.tgz": (
+        "1b9c0a1c44df864e915690558e72adb9cc5203360daefd385084ced3b6c64c09",
+        {"es5/tex-svg-full.js", "LICENSE"},
+    ),
+}
+
+
+def title_of(notebook):
+    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    return re.search(r"^# (.+)$", text, re.MULTILINE)[1]
+
+
+def page(notebook):
+    """A lecture -> its slides, as one HTML page."""
+    exporter = SlidesExporter(
+        template_file="page.html.j2",
+        extra_loaders=[FileSystemLoader(HERE)],
+        config=Config({"CSSHTMLHeaderPreprocessor": {"style": "default"}}),
+    )
+    exporter.exclude_anchor_links = True
+    resources = {"metadata": {"name": title_of(notebook)}}
+    return exporter.from_notebook_node(notebook, resources)[0]
+
+
+def fetch(out, cache=CACHE, registry=REGISTRY):
+    """Put what the pages load into out: downloaded once to cache, and checked."""
+    for package, (sha256, wanted) in FETCHED.items():
+        name = package.split("/")[0]
+        if all((out / name / file).exists() for file in wanted):
+            continue
+        try:
+            archive = pooch.retrieve(
+                registry + package,
+                known_hash=f"sha256:{sha256}",
+                fname=Path(package).name,
+                path=cache,
+            )
+        except OSError as error:
+            raise ConnectionError(
+                f"could not download {registry}{package} ({error}). The slides need it "
+                f"once. Without a network: put that file into {cache}"
+            ) from error
+        with tarfile.open(archive) as files:
+            for file in wanted:
+                target = out / name / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(files.extractfile(f"package/{file}").read())
+
+
+def chinese_font():
+    """The font file of the package mpl-font, which figures use too."""
+    folder = Path(importlib.util.find_spec("mpl_font").origin).parent
+    return folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
+
+
+def write(paths, out=OUT):
+    """The slides of these lectures into out, with all that they load."""
+    out.mkdir(parents=True, exist_ok=True)
+    fetch(out)
+    if not (out / "chinese.otf").exists():
+        shutil.copy(chinese_font(), out / "chinese.otf")
+    shutil.copy(HERE / "slides.css", out)
+    shutil.copytree(LECTURES / "img", out / "img", dirs_exist_ok=True)
+    rows = []
+    for path in paths:
+        notebook = nbformat.read(path, as_version=4)
+        (out / f"{path.stem}.html").write_text(page(notebook), encoding="utf-8")
+        rows.append(
+            f'<li><a href="{path.stem}.html">{title_of(notebook)}</a> '
+            f'(<a href="{path.stem}.pdf">PDF</a>)</li>'
+        )
+    index = (HERE / "index.html").read_text(encoding="utf-8")
+    index = index.replace("<!-- lectures -->", "\n".join(rows))
+    (out / "index.html").write_text(index, encoding="utf-8")
+
+
+def print_pdfs(tab, paths, out=OUT):
+    """The same slides as PDF files, a slide a page; tab: a page of a browser."""
+    for path in paths:
+        tab.goto((out / f"{path.stem}.html").as_uri() + "?print-pdf")
+        tab.wait_for_function("document.querySelector('.pdf-page')")
+        tab.evaluate("MathJax.startup.promise")
+        tab.evaluate("document.fonts.ready")
+        target = out / f"{path.stem}.pdf"
+        tab.pdf(path=target, prefer_css_page_size=True, print_background=True)
+
+
+if __name__ == "__main__":
+    given = [Path(argument) for argument in sys.argv[1:]]
+    given = given or sorted(LECTURES.glob("*.ipynb"))
+    write(given)
+    print("Open build/slides/index.html in a browser.")
+    if chromium.chromium():
+        with chromium.page() as tab:
+            print_pdfs(tab, given)
+    else:
+        print("No PDF was written: it needs Chromium.")
