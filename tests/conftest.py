@@ -65,3 +65,15 @@ def offscreen():
         warnings.simplefilter("error")
         yield
         plt.close("all")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests of a process, which can't have two at a time."""
+    pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+    from tools import chromium
+
+    if not chromium.chromium():
+        pytest.skip("needs Chromium, which is not installed")
+    with chromium.started() as browser:
+        yield browser

@@ -143,14 +143,15 @@ def dead_links(folder, base, pages):
                 yield path, f"{target}#{anchor}" if anchor else target
 
 
-def check(folder, axe=AXE):
-    """Each fault as it is found: (path of its page, sentence). axe: or None."""
+def check(page, folder, axe=AXE):
+    """Each fault as it is found: (path, sentence). page: of a browser; axe: or None."""
     program = axe and axe.read_text(encoding="utf-8")
     paths = sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*.html")
     )
     pages = {}
-    with served(folder) as base, chromium.page(viewport=PHONE) as page:
+    page.set_viewport_size(PHONE)
+    with served(folder) as base:
         for path in paths:
             pages[path], wrong = look_at(page, base + path, program)
             yield from ((path, sentence) for sentence in dict.fromkeys(wrong))
@@ -162,9 +163,10 @@ def main():
     if not chromium.chromium():
         sys.exit("The site is built, but not checked: Chromium isn't installed.")
     count = 0
-    for path, sentence in check(Path(sys.argv[1])):
-        print(f"{path}: {sentence}", flush=True)
-        count += 1
+    with chromium.page() as page:
+        for path, sentence in check(page, Path(sys.argv[1])):
+            print(f"{path}: {sentence}", flush=True)
+            count += 1
     if count:
         sys.exit(f"{count} faults")
     print("No page of the site has a fault.")
