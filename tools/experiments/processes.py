@@ -1,6 +1,6 @@
 """What a second process brings at most: updates of the training command's model.
 
-Notebook 13 reads what is stored. About a minute. Each arrangement runs under torchrun
+Notebook 15 reads what is stored. About a minute. Each arrangement runs under torchrun
 in processes of its own, one thread each, on the same batches of 64 sentences; two
 processes take every other sentence. Measured is the processor time that the first
 process spends on an update. Waiting for the other isn't counted, and neither is what

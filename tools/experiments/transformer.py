@@ -1,6 +1,6 @@
 """Recurrent decoder and Transformer on the same sentences, and what each costs.
 
-Notebook 13 reads what is stored. About 25 minutes on one core. All arms but "brief",
+Notebook 14 reads what is stored. About 25 minutes on one core. All arms but "brief",
 which the notebook trains again, make the same updates on the same batches. They train
 on sentences of at most 15 words; the test split has longer ones, too. The arms in GRID
 are trained at each of RATES with seed 0; the rate with the best BLEU on the validation

@@ -22,8 +22,11 @@ function of the course: that one is `utils.attention.masked_softmax`.
 | real_translation | 11 |
 | beyond_translation | 12 |
 | transformers | 13 |
+| beside | 14 |
+| costs | 15 |
 """
 
+from utils.exercises.beside import score_after
 from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
 from utils.exercises.bottleneck import (
     embedding_lookup,
@@ -32,6 +35,7 @@ from utils.exercises.bottleneck import (
     sentence_log_probability,
     shift,
 )
+from utils.exercises.costs import mean_over_words
 from utils.exercises.decoder import (
     all_weights,
     annotations,
@@ -62,7 +66,7 @@ from utils.exercises.training import (
     mean_loss,
     train_step,
 )
-from utils.exercises.transformers import causal_attention, mean_over_words, split_heads
+from utils.exercises.transformers import causal_attention, post_norm, split_heads
 
 __all__ = [
     "additive_scores",
@@ -100,10 +104,12 @@ __all__ = [
     "near",
     "own_translator",
     "perplexity_a_word",
+    "post_norm",
     "push",
     "reset_after",
     "rouge_1",
     "scaled_dot",
+    "score_after",
     "sentence_log_probability",
     "shift",
     "smoothed_loss",

@@ -1,15 +1,16 @@
 """The exercises of notebook 13.
 
-B sentences, T words, H units, N heads of size D = H / N, P processes.
+B sentences, S words of the source, T of the target, H units, N heads of size D = H / N.
 """
 
 import math
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
+from utils.exercises.inputs import draw, seeded
 
 
 def split_heads_by_loops(x, num_heads):
@@ -221,81 +222,112 @@ causal_attention = Exercise(
 )
 
 
-def mean_over_words_by_loops(gradients, words):
-    """P processes' gradients (P, N), words (P,) -> the gradient over all words (N,).
+class Ask(nn.Module):
+    """Words ask each other: a self-attention of one head, (B, S, H) -> (B, S, H)."""
 
-    A process's gradient is that of its own mean over words.
-    """
-    P, N = gradients.shape
-    return torch.stack(
-        [
-            sum(gradients[p, n] * words[p] for p in range(P)) / sum(words.tolist())
-            for n in range(N)
-        ]
-    )
+    def __init__(self, H):
+        super().__init__()
+        self.W_v = nn.Linear(H, H)
+
+    def forward(self, x):
+        scores = x @ x.transpose(1, 2) / math.sqrt(x.shape[2])
+        return scores.softmax(-1) @ self.W_v(x)
 
 
-def _weighed(weights):
-    """The sum of the gradients, each times its weight, of weights(words)."""
-    return lambda gradients, words: (
-        weights(words.float()).unsqueeze(1) * gradients
-    ).sum(0)
+def _thinks(H):
+    return nn.Sequential(nn.Linear(H, 2 * H), nn.ReLU(), nn.Linear(2 * H, H))
 
 
-def _processes(seed, words, N):
-    return draw(seed, (len(words), N))[0], torch.tensor(words)
+def _normalised(x):
+    """Mean 0 and variance 1 over the units of each word, one word at a time."""
+    rows = []
+    for word in x.flatten(0, 1):
+        mean = sum(word) / len(word)
+        variance = sum((u - mean) ** 2 for u in word) / len(word)
+        rows.append(torch.stack([(u - mean) / (variance + 1e-5).sqrt() for u in word]))
+    return torch.stack(rows).view(x.shape)
 
 
-mean_over_words = Exercise(
-    "mean_over_words",
-    mean_over_words_by_loops,
+def post_norm_by_loops(x, ask, think):
+    """x (B, S, H) -> (B, S, H): each part's result is added, then normalised."""
+    x = _normalised(x + ask(x))
+    return _normalised(x + think(x))
+
+
+def _norm(x):
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def _after(norm):
+    """The paper's order, with another normalisation."""
+
+    def layer(x, ask, think):
+        x = norm(x + ask(x))
+        return norm(x + think(x))
+
+    return layer
+
+
+def _before(x, ask, think):
+    x = x + ask(_norm(x))
+    return x + think(_norm(x))
+
+
+def _inside(x, ask, think):
+    x = x + _norm(ask(x))
+    return x + _norm(think(x))
+
+
+def _once(x, ask, think):
+    x = x + ask(x)
+    return _norm(x + think(x))
+
+
+def _not_at_the_end(x, ask, think):
+    x = _norm(x + ask(x))
+    return x + think(x)
+
+
+def _both_ends(x, ask, think):
+    x = _norm(x + ask(_norm(x)))
+    return _norm(x + think(_norm(x)))
+
+
+WORDS = [(2, 3, 8), (2, 3, 8), (3, 5, 4), (1, 2, 6), (4, 4, 4)]  # (B, S, H)
+
+post_norm = Exercise(
+    "post_norm",
+    post_norm_by_loops,
     cases=[
-        _processes(0, [7, 2], 3),
-        _processes(1, [4, 9], 3),
-        _processes(2, [1, 5, 3, 3], 2),
-        _processes(3, [6], 4),
-        _processes(4, [8, 1, 2], 3),
+        (*draw(n, (B, S, H)), seeded(n, Ask, H), seeded(n + 9, _thinks, H))
+        for n, (B, S, H) in enumerate(WORDS)
     ],
     mistakes={
-        "the mean of means: a word counts more where there are few. Each process has "
-        "to count "
-        "as much as it has words.": [_weighed(lambda w: torch.ones_like(w) / len(w))],
-        "the sum of the means: the step grows with the number of processes.": [
-            _weighed(torch.ones_like)
+        "this normalises before each part, as the notebook's layer does. The paper "
+        "normalises the sum.": [_before],
+        "it normalises before each part, and after it, too.": [_both_ends],
+        "it normalises what a part computes, and then adds. "
+        "Add first, and normalise the sum.": [_inside],
+        "only the second sum is normalised. Each of the two is.": [_once],
+        "only the first sum is normalised. Each of the two is.": [_not_at_the_end],
+        "nothing is added: what came in is lost. Each part's result is added to what "
+        "the part has read.": [lambda x, ask, think: _norm(think(_norm(ask(x))))],
+        "the second result is added to the first input. Add it to what the second part "
+        "has read.": [lambda x, ask, think: _norm(x + think(_norm(x + ask(x))))],
+        "the second part reads the first input. It should read what the first part "
+        "made.": [lambda x, ask, think: _norm(_norm(x + ask(x)) + think(x))],
+        "both parts read the same input, side by side. The second reads what the "
+        "first made.": [lambda x, ask, think: _norm(x + ask(x) + think(x))],
+        "the second part is left out.": [lambda x, ask, think: _norm(x + ask(x))],
+        "the first part is left out.": [lambda x, ask, think: _norm(x + think(x))],
+        "the parts are exchanged: first the words ask, then each one thinks.": [
+            lambda x, ask, think: _after(_norm)(x, think, ask)
         ],
-        "this is the sum over all words. Divide by their number.": [
-            _weighed(lambda w: w)
-        ],
-        "divided by the number of processes. The number of words is to be below the "
-        "line.": [_weighed(lambda w: w / len(w))],
-        "divided once too often: the shares of the words sum to 1 already.": [
-            _weighed(lambda w: w / w.sum() / len(w))
-        ],
-        "multiplied by the number of processes. ShareOfLoss does it, because a mean "
-        "over the processes "
-        "follows. Here, none does.": [_weighed(lambda w: len(w) * w / w.sum())],
-        "divided by the words of each. Each gradient is a mean already.": [
-            _weighed(lambda w: 1 / w),
-            _weighed(lambda w: 1 / w / len(w)),
-        ],
-        "the means are summed as if they were sums: multiply each by its own number of "
-        "words first.": [_weighed(lambda w: torch.ones_like(w) / w.sum())],
-        "turned round: the fewer words, the more they count.": [
-            _weighed(lambda w: (1 / w) / (1 / w).sum())
-        ],
-        "softmax is no share: 7 words of 9 are 7/9.": [
-            _weighed(lambda w: w.softmax(0))
-        ],
-        "divided by the most words, not by all.": [_weighed(lambda w: w / w.max())],
-        "this is the gradient of one process, the one with the most words.": [
-            _weighed(lambda w: F.one_hot(w.argmax(), len(w)).float())
-        ],
-        "`//` leaves nothing of a share below 1.": [
-            _weighed(lambda w: w.div(w.sum(), rounding_mode="floor"))
-        ],
-        "words belong to the rows, one number a process: words.unsqueeze(1).": [
-            lambda gradients, words: (gradients * words).sum(0) / words.sum()
-        ],
+        "normalised over the words. Each word is normalised by its own units, the "
+        "last axis.": [_after(lambda x: _norm(x.transpose(1, 2)).transpose(1, 2))],
+        "normalised over words and units together. Each word is normalised by its own "
+        "units, the last axis.": [_after(lambda x: F.layer_norm(x, x.shape[1:]))],
+        "not normalised.": [_after(lambda x: x)],
     },
     gradients=True,
 )

@@ -1,5 +1,6 @@
 """Right answers in unusual styles pass; borrowed ones don't."""
 
+import bisect
 import functools
 import math
 from collections import Counter
@@ -327,6 +328,20 @@ def causal_by_mask(q, k, v):
     return scores.masked_fill(seen == 0, float("-inf")).softmax(-1) @ v
 
 
+def post_norm_in_double(x, ask, think):
+    for part in (ask, think):
+        x = x + part(x)
+        x = nn.LayerNorm(x.shape[-1], elementwise_affine=False)(x)
+    return x
+
+
+def score_by_bisect(seconds, ends, scores):
+    n = bisect.bisect_left(ends, seconds)
+    ends, scores = (0, *ends), (0, *scores)
+    way = (seconds - ends[n]) / (ends[n + 1] - ends[n])
+    return torch.lerp(*torch.tensor(scores[n : n + 2], dtype=torch.double), way).item()
+
+
 RIGHT = {  # exercise: answers
     "most_attended": [words_by_numpy],
     "embedding_lookup": [
@@ -500,6 +515,16 @@ RIGHT = {  # exercise: answers
     "causal_attention": [
         causal_by_mask,
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    ],
+    "post_norm": [
+        post_norm_in_double,
+        lambda x, ask, think: functools.reduce(
+            lambda x, f: F.layer_norm(x + f(x), x.shape[-1:]), (ask, think), x
+        ),
+    ],
+    "score_after": [
+        lambda s, ends, scores: np.interp(s, [0, *ends], [0, *scores]),
+        score_by_bisect,
     ],
     "mean_over_words": [
         lambda g, w: (w / w.sum()) @ g,
