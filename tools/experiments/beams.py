@@ -25,21 +25,27 @@ WORKERS = 1
 SEEDS = (0, 1, 2)
 SHIPPED = {"Village": "village-en-fr", "Multi30k": "multi30k-de-en"}
 SETTINGS = {
-    "sentences": 300,
+    "sentences": 250,
     "beam_sizes": [1, 2, 5, 10, 30, 100],
     "length_penalties": [0.0, 1.0],
     "max_rows": 20_000,
     "short": 0.7,
     "shorter": {
         **models.SETTINGS,
+        "beam_sizes": [1, 2, 5, 10, 30],
         "half an epoch": {"num_pairs": 12_000, "num_epochs": 1},
         "one epoch": {"num_pairs": 24_000, "num_epochs": 1},
+        "one epoch, smoothed": {
+            "num_pairs": 24_000,
+            "num_epochs": 1,
+            "label_smoothing": 0.1,
+        },
     },
 }
 RUNS = [{"model": name, "seed": 0} for name in reversed(SHIPPED)] + [
     {"model": f"Village, {budget}", "seed": seed}
     for seed in SEEDS
-    for budget in ("half an epoch", "one epoch")
+    for budget in ("half an epoch", "one epoch", "one epoch, smoothed")
 ]
 
 
@@ -153,9 +159,10 @@ def share(found):
 
 def run(settings, model, seed):
     """All searches of one model."""
+    sizes = (settings if model in SHIPPED else settings["shorter"])["beam_sizes"]
     model, vocabs, pairs, told = load(settings, model, seed)
     references = [list(pair.target) for pair in pairs]
-    grid = list(product(settings["length_penalties"], settings["beam_sizes"]))
+    grid = list(product(settings["length_penalties"], sizes))
     found = {at: search(model, pairs, vocabs, *reversed(at)) for at in grid}
     exact, certain = search_exactly(model, pairs, vocabs, settings["max_rows"])
     greedy = found[0.0, 1]
