@@ -10,20 +10,22 @@ from utils.text import BOS_ID, EOS_ID
 
 
 @torch.no_grad()
-def exact_search(model, source, source_lens, max_rows=20_000, beam_size=5):
+def exact_search(
+    model, source, source_lens, max_rows=20_000, beam_size=5, max_steps=None
+):
     """The most probable of all translations that end, and whether that is certain.
 
     One sentence: source (1, S), source_lens (1,) -> ids (T,), log-probability, and True
     unless more than max_rows beginnings were open, when it is the best found. A beam's
     result is the bound: what is less probable than it can't become better. So for a
-    bound of probability p, at most 1 / p beginnings of one length are open. (After
-    Stahlberg and Byrne, 2019, section 3; they go depth first.)
+    bound of probability p, fewer than 1 / p beginnings of one length are open. (After
+    Stahlberg and Byrne, 2019, who go depth first.)
     """
-    ids, log_probs, _ = beam_search(model, source, source_lens, beam_size)
+    ids, log_probs, _ = beam_search(model, source, source_lens, beam_size, max_steps)
     best, bound, seen = ids[0], log_probs.item(), 0
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
     open_ids, log_probs = torch.tensor([[BOS_ID]]), torch.zeros(1).double()
-    for _ in range(step_limit(source)):
+    for _ in range(step_limit(source, max_steps)):
         seen += len(open_ids)
         if seen > max_rows:
             return best, bound, False

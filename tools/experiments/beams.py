@@ -25,14 +25,15 @@ WORKERS = 1
 SEEDS = (0, 1, 2)
 SHIPPED = {"Village": "village-en-fr", "Multi30k": "multi30k-de-en"}
 SETTINGS = {
-    "sentences": 250,
+    "sentences": 200,
     "beam_sizes": [1, 2, 5, 10, 30, 100],
     "length_penalties": [0.0, 1.0],
     "max_rows": 20_000,
     "short": 0.7,
     "shorter": {
         **models.SETTINGS,
-        "beam_sizes": [1, 2, 5, 10, 30],
+        "sentences": 100,
+        "beam_sizes": [1, 2, 5, 10],
         "half an epoch": {"num_pairs": 12_000, "num_epochs": 1},
         "one epoch": {"num_pairs": 24_000, "num_epochs": 1},
         "one epoch, smoothed": {
@@ -52,13 +53,13 @@ RUNS = [{"model": name, "seed": 0} for name in reversed(SHIPPED)] + [
 def load(settings, name, seed):
     """A model, its vocabularies, the sentences; what is said of its training."""
     corpus = load_multi30k("de", "en") if name == "Multi30k" else village("en-fr")[0]
-    pairs = corpus["test"][: settings["sentences"]]
+    plan = settings if name in SHIPPED else settings["shorter"]
+    pairs = corpus["test"][: plan["sentences"]]
     if name in SHIPPED:
         folder = RESULTS.parent / "models"
         saved = load_checkpoint(folder / f"{SHIPPED[name]}.safetensors")
         return saved.model, (saved.src_vocab, saved.tgt_vocab), pairs, {}
     vocabs = corpus.vocabs()
-    plan = settings["shorter"]
     plan = {**plan, **plan[name.removeprefix("Village, ")]}
     model = build("attention", vocabs, seed, plan)
     part = corpus["train"][: plan["num_pairs"]]
