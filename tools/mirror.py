@@ -36,6 +36,7 @@ TAUGHT = {
     "by_hand": "tanh_ gru_step gru_slopes gru_step_backward "
     "attention_steps attend_backward attention_steps_backward",
     "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",
+    "exact": "exact_search",
     "rnnsearch": "FirstState GatedUnit DeepOutput RNNsearchDecoder initialise",
     "tasks": "last_fact join_pairs",
     "alignment": "read_along attention_on_gold whole_sentences forward_share "

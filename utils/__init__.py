@@ -21,6 +21,7 @@ checkpoint     files that hold a model as itself, with its vocabularies
 training       loss, step, Trainer
 by_hand        the same loss with its gradient written by hand: an option
 decoding       greedy search, beam search, translations
+exact          the most probable translation of all, where that can be known
 metrics        BLEU, chrF, alignment error rate
 alignment      where a model looks while it reads a true translation, against gold
 figures        how a notebook shows a figure: sharp, and with a text that says it

@@ -12,6 +12,7 @@ import torch
 from helpers import needs
 
 from tools.experiments import (
+    beams,
     choices,
     gold,
     long_sentences,
@@ -29,6 +30,7 @@ from utils.corpora import load_multi30k, load_village
 from utils.data import Batch, Pair
 from utils.decoding import translate, translate_tokens
 from utils.models import build_model
+from utils.text import Vocab
 
 pytestmark = pytest.mark.slow
 
@@ -261,6 +263,31 @@ def test_a_beam_of_one_found_what_greedy_decoding_finds():
             if row["beam_size"] == 1:  # a batch of other sentences, another cap
                 assert row["same_words"] == 1
                 assert row["bleu"] == pytest.approx(entry["bleu"], abs=0.1)
+
+
+def test_no_beam_finds_what_an_exact_search_misses():
+    for entry in stored("beams")["runs"]:
+        exact, missed = entry["exact"], 1 - entry["exact"]["certain"]
+        assert exact["search_errors"] <= missed + 1e-6
+        for row in entry["beams"]:
+            if row["beam_size"] == 1:
+                assert (row["as_greedy"], row["gain"]) == (1, 0)
+            if row["sentences"] == exact["sentences"] and not exact["search_errors"]:
+                assert row["log_prob"] <= exact["log_prob"]
+
+
+def test_what_a_search_found_is_judged_by_the_best_of_all():
+    vocab = Vocab([list("abcd")], "en")
+    references = [list("abcd"), list("ab")]
+    greedy = [(list("abcd"), -2.0), (list("b"), -1.0)]
+    best = [(list("a"), -1.5), (list("b"), -1.0)]
+    found = [(list("a"), -1.5), ([], -3.0)]
+    told = beams.judge(found, best, references, greedy, vocab, 0.7)
+    assert (told["search_errors"], told["below_greedy"], told["empty"]) == (0.5,) * 3
+    assert (told["short"], told["as_greedy"], told["log_prob"]) == (1, 0, -2.25)
+    assert told["length_ratio"] == round(1 / 6, 4)
+    few = beams.judge(found[:1], best, references, greedy, vocab, 0.7)
+    assert (few["sentences"], few["search_errors"], few["short"]) == (1, 0, 1)
 
 
 def test_arms_that_are_compared_had_the_same_number_of_updates():

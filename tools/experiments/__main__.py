@@ -22,7 +22,7 @@ EXPERIMENTS = (
     "transformer",
     "processes",
 )
-ON_REAL_TEXT = ("multi30k", "own_text", "fine_tuning", "gold")
+ON_REAL_TEXT = ("multi30k", "beams", "own_text", "fine_tuning", "gold")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or EXPERIMENTS:

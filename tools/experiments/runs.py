@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def loss_of(model):
 def train(model, pairs, vocabs, seed, plan):
     """Train by the plan's num_epochs, batch_size and lr; returns the Trainer.
 
-    seed: of the order of the batches.
+    label_smoothing: 0 where the plan has none. seed: of the order of the batches.
     """
     loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
     trainer = Trainer(
@@ -77,7 +77,9 @@ def train(model, pairs, vocabs, seed, plan):
         loader,
         plan["num_epochs"],
         lr=plan["lr"],
-        loss_function=loss_of(model),
+        loss_function=partial(
+            loss_of(model), label_smoothing=plan.get("label_smoothing", 0.0)
+        ),
     )
     return trainer.fit(progress=sys.stderr.isatty())
 

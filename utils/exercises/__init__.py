@@ -19,6 +19,7 @@ function of the course: that one is `utils.attention.masked_softmax`.
 | long_sentences | 07 |
 | design_choices | 08 |
 | rnnsearch | 09 |
+| beam_search | 10 |
 | real_translation | 11 |
 | beyond_translation | 12 |
 | transformers | 13 |
@@ -26,6 +27,7 @@ function of the course: that one is `utils.attention.masked_softmax`.
 | costs | 15 |
 """
 
+from utils.exercises.beam_search import beam_step, best_hypothesis
 from utils.exercises.beside import score_after
 from utils.exercises.beyond_translation import forward_moves, rouge_1, two_facts
 from utils.exercises.bottleneck import (
@@ -51,7 +53,7 @@ from utils.exercises.long_sentences import near, push
 from utils.exercises.masking import causal_weights, length_mask, masked_softmax
 from utils.exercises.put_together import own_translator
 from utils.exercises.real_translation import best_cut, perplexity_a_word, smoothed_loss
-from utils.exercises.rnnsearch import best_hypothesis, first_state, reset_after
+from utils.exercises.rnnsearch import first_state, reset_after
 from utils.exercises.scoring import (
     additive_scores,
     attention_weights,
@@ -75,6 +77,7 @@ __all__ = [
     "annotations",
     "attend_then_update",
     "attention_weights",
+    "beam_step",
     "best_cut",
     "best_hypothesis",
     "best_links",

@@ -3,8 +3,6 @@
 B sentences, S source positions, H hidden units, D the size of a context.
 """
 
-import math
-
 import torch
 from torch import nn
 
@@ -159,84 +157,4 @@ first_state = Exercise(
         ],
     },
     gradients=True,
-)
-
-
-def best_by_loops(log_probs, lengths, alpha):
-    """Log-probabilities, lengths, alpha -> the number of the best hypothesis."""
-    best = 0
-    for n in range(len(log_probs)):
-        score = log_probs[n] / lengths[n] ** alpha
-        if score > log_probs[best] / lengths[best] ** alpha:
-            best = n
-    return best
-
-
-def _scores(score, log_probs, lengths, alpha):
-    return [score(p, n, alpha) for p, n in zip(log_probs, lengths, strict=True)]
-
-
-def _highest(score):
-    """The number of the hypothesis whose score(log_prob, length, alpha) is highest."""
-
-    def wrong(*arguments):
-        scores = _scores(score, *arguments)
-        return scores.index(max(scores))
-
-    return wrong
-
-
-best_hypothesis = Exercise(
-    "best_hypothesis",
-    best_by_loops,
-    cases=[
-        ([-4.0, -5.0, -9.0], [2, 4, 9], 1.0),
-        ([-6.0, -4.0, -1.2], [8, 3, 9], 1.0),
-        ([-4.0, -5.0, -9.0], [2, 4, 9], 0.0),
-        ([-4.0, -6.0], [4, 9], 0.5),
-        ([-3.0, -3.4, -8.0], [5, 7, 9], 0.7),
-        ([-2.0, -6.0], [1, 4], 0.3),
-        ([-2.0, -6.0, -7.0], [1, 4, 20], 0.9),
-        ([-7.0], [3], 1.0),
-        ([-4.0, -4.1], [10, 2], 1.0),
-        ([-3.0, -5.0], [2, 1], 1.0),
-        ([-4.0, -3.2], [1, 2], 1.0),
-    ],
-    mistakes={
-        "the lengths are not used: probability alone favours the short.": [
-            _highest(lambda p, n, alpha: p)
-        ],
-        "for every alpha the answer is the same, the one for alpha = 1.": [
-            _highest(lambda p, n, alpha: p / n)
-        ],
-        "multiplied by the length, which punishes long hypotheses twice.": [
-            _highest(lambda p, n, alpha: p * n**alpha)
-        ],
-        "this is the worst one: log-probabilities are negative, and the largest is "
-        "best.": [
-            _highest(lambda p, n, alpha: -p / n**alpha),
-            _highest(lambda p, n, alpha: abs(p) / n**alpha),
-        ],
-        "length times alpha: alpha is an exponent. As a factor it changes no order.": [
-            _highest(lambda p, n, alpha: p / (n * alpha) if alpha else p)
-        ],
-        "the length is subtracted. It divides, raised to alpha.": [
-            _highest(lambda p, n, alpha: p - alpha * n)
-        ],
-        "the longest wins: the probabilities are not used.": [
-            _highest(lambda p, n, alpha: n)
-        ],
-        "the shortest wins: the probabilities are not used.": [
-            _highest(lambda p, n, alpha: -n)
-        ],
-        "a probability is divided where its logarithm belongs: take no exp.": [
-            _highest(lambda p, n, alpha: math.exp(p) / n**alpha)
-        ],
-        "counted from 1. Numbers begin at 0.": [
-            lambda *arguments: best_by_loops(*arguments) + 1
-        ],
-        "this is the best score. The number of the hypothesis is asked for.": [
-            lambda *arguments: max(_scores(lambda p, n, a: p / n**a, *arguments))
-        ],
-    },
 )

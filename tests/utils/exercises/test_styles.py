@@ -2,6 +2,7 @@
 
 import bisect
 import functools
+import heapq
 import math
 from collections import Counter
 
@@ -300,6 +301,14 @@ def facts_by_dicts(thing, events):
     return None
 
 
+def step_by_heap(log_probs, ended, steps, size):
+    grown = {(k, -1): log_probs[k] for k in range(len(steps)) if ended[k]}
+    for k, row in enumerate(steps):
+        if not ended[k]:
+            grown |= {(k, w): log_probs[k] + s for w, s in enumerate(row)}
+    return heapq.nlargest(size, grown, key=grown.get)
+
+
 def moves_by_diff(weights):
     signs = weights.argmax(dim=1).diff().sign()
     return (signs == 1).sum() / signs.abs().sum().clamp(min=1)
@@ -490,6 +499,7 @@ RIGHT = {  # exercise: answers
         lambda o, n: o[:, 0, o.shape[-1] // 2 :],
         lambda o, n: torch.stack([row[0, len(row[0]) // 2 :] for row in o]).double(),
     ],
+    "beam_step": [step_by_heap],
     "best_hypothesis": [
         lambda p, n, a: (torch.tensor(p) / torch.tensor(n) ** a).argmax(),
         lambda p, n, a: int(np.argmax(np.array(p) / np.array(n) ** a)),
