@@ -157,19 +157,28 @@ def linked_places(pairs):
     return places
 
 
-def words_right(model, pairs, vocabs, guided=False):
+def diagonal_places(pairs):
+    """The source position as far along as each target word and <eos>: (B, T)."""
+    places = torch.zeros(len(pairs), 1 + max(len(pair.target) for pair in pairs))
+    for row, pair in zip(places, pairs, strict=True):
+        S, T = len(pair.source), len(pair.target)
+        row[: T + 1] = torch.arange(T + 1) * S / T
+    return places
+
+
+def words_right(model, pairs, vocabs, places=None):
     """How each pair is read along: two lists of values (T,), 1.0 or 0.0 a target word.
 
     The first: is the true word the most probable one? The second: is the source word
     looked at most linked to it in gold, sure or possible? NaN for words without a link.
-    <eos> is a word. guided: a WindowDecoder looks around the gold places.
+    <eos> is a word. places: linked_places or another function of pairs; a WindowDecoder
+    looks around these places, not around the one where it looked a step ago.
     """
     check_aligned(pairs)
     right, on_gold = [], []
     for part in cut(pairs, 64):
         batch = Batch.from_pairs(part, *vocabs)
-        places = linked_places(part) if guided else None
-        scores, weights = read_along(model, batch, places)
+        scores, weights = read_along(model, batch, places and places(part))
         hits = (scores.argmax(dim=-1) == batch.target_out).float()
         right += [row[:n] for row, n in zip(hits, batch.target_lens, strict=True)]
         for pair, row in zip(part, weights.argmax(dim=-1).tolist(), strict=True):

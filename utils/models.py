@@ -31,11 +31,14 @@ from utils.transformer import (
 )
 from utils.variants import (
     ContextOutputDecoder,
+    CoverageDecoder,
     DropoutEmbedding,
     FixedTranslatorDecoder,
     HierarchicalDecoder,
     LayerQueryDecoder,
+    LocalDecoder,
     LuongDecoder,
+    NearDecoder,
     TranslatorDecoder,
     WindowDecoder,
 )
@@ -102,7 +105,7 @@ def recurrent(
     num_heads where it needs them; and the decoder's own.
     """
     D = enc_hiddens or num_hiddens
-    if options.get("score") == "multi-head" and decoder_class is WindowDecoder:
+    if options.get("score") == "multi-head" and issubclass(decoder_class, NearDecoder):
         raise ValueError("a window needs one score a word, and multi-head has several")
     if "score" in options:
         options["attention"] = build_attention(
@@ -227,6 +230,8 @@ KINDS = {
     "layer query": partial(recurrent, LayerQueryDecoder),
     "hierarchical": partial(recurrent, HierarchicalDecoder),
     "window": partial(recurrent, WindowDecoder),
+    "local": partial(recurrent, LocalDecoder),
+    "coverage": partial(recurrent, CoverageDecoder),
     "translator": partial(translator, TranslatorDecoder),
     "fixed translator": partial(translator, FixedTranslatorDecoder),
     "rnnsearch": rnnsearch,

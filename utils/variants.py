@@ -164,11 +164,10 @@ class HierarchicalDecoder(AttentionDecoder):
         return torch.stack(weights).mean(0)
 
 
-class WindowDecoder(Seq2SeqAttentionDecoder):
+class NearDecoder(Seq2SeqAttentionDecoder):
     """Looks only at source words that are at most `reach` words from a place.
 
-    The place is where it looked a step ago: the mean position under its weights; the
-    state carries it, (B,). It has the parameters of the decoder it comes from.
+    A subclass says where the place is.
     """
 
     def __init__(self, *sizes, reach=5, **options):
@@ -176,23 +175,119 @@ class WindowDecoder(Seq2SeqAttentionDecoder):
         super().__init__(*sizes, **options)
         self.reach = reach
 
-    def init_state(self, enc_outputs, enc_valid_lens):
-        state = super().init_state(enc_outputs, enc_valid_lens)
-        return state._replace(carried=torch.zeros(len(enc_valid_lens)))
+    def place(self, queries, state):
+        """Queries (B, k, H) of k hypotheses a sentence -> places, from 0: (B, k, 1)."""
+        return state.carried.reshape(len(queries), -1, 1)
+
+    def shape_weights(self, weights, distance):
+        """Weights and distances from the place, both (B, k, S) -> weights."""
+        return weights
 
     def attend(self, query, state):
-        scores = self.attention.score(together(query, state), state.projected_keys)
-        place = state.carried.reshape(len(scores), -1, 1)  # (B, 1, 1)
-        far = (positions(scores) - place).abs() > self.reach  # (B, 1, S)
-        scores = scores.masked_fill(far, -torch.inf)
+        queries = together(query, state)
+        scores = self.attention.score(queries, state.projected_keys)
+        distance = (positions(scores) - self.place(queries, state)).abs()  # (B, k, S)
+        scores = scores.masked_fill(distance > self.reach, -torch.inf)
         weights = masked_softmax(scores, state.enc_valid_lens)
-        context = torch.bmm(weights, state.enc_outputs)
+        weights = self.shape_weights(weights, distance)
+        context = torch.bmm(self.attention.dropout(weights), state.enc_outputs)
         return apart(context), apart(weights)
+
+
+class WindowDecoder(NearDecoder):
+    """The place is where it looked a step ago: the mean position under its weights.
+
+    The state carries the place, (B,). It has the parameters of the decoder it comes
+    from.
+    """
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        return state._replace(carried=state.enc_outputs.new_zeros(len(enc_valid_lens)))
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)
         place = (weights * positions(weights)).sum(dim=2)[:, 0]
         return output, weights, state._replace(carried=place)
+
+
+class LocalDecoder(NearDecoder):
+    """Local attention (Luong et al., 2015, section 3.1), here before the update.
+
+    place: "monotonic" (local-m), the number of the step, which the state carries,
+    (B,), and after the source's end its last word; or "predicted" (local-p), S sigmoid(
+    v_p^T tanh(W_p s_{i-1})) of a source of S words. There a weight is multiplied by
+    exp(-d^2 / (2 sigma^2)), with d its distance from the place and sigma = reach / 2:
+    the weights of a step sum to less than 1, as in the paper.
+    """
+
+    def __init__(self, *sizes, reach=5, place="monotonic", **options):
+        self.predicted = known_place(place) == "predicted"
+        super().__init__(*sizes, reach=reach, **options)
+        if self.predicted:
+            H = self.rnn.hidden_size
+            self.W_p = nn.Linear(H, H, bias=False)
+            self.v_p = nn.Linear(H, 1, bias=False)
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        if self.predicted:
+            return state
+        return state._replace(carried=state.enc_outputs.new_zeros(len(enc_valid_lens)))
+
+    def place(self, queries, state):
+        lens = state.enc_valid_lens.reshape(-1, 1, 1)
+        if self.predicted:
+            return lens * torch.sigmoid(self.v_p(torch.tanh(self.W_p(queries))))
+        return super().place(queries, state).minimum(lens - 1)
+
+    def shape_weights(self, weights, distance):
+        if not self.predicted:
+            return weights
+        return weights * torch.exp(-2 * (distance / self.reach) ** 2)
+
+    def step(self, x, state):
+        output, weights, state = super().step(x, state)
+        if not self.predicted:
+            state = state._replace(carried=state.carried + 1)
+        return output, weights, state
+
+
+class CoverageDecoder(Seq2SeqAttentionDecoder):
+    """A score reads how much its word was looked at before (Tu et al., 2016).
+
+    e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j + w_c C_ij): the coverage C_ij is the sum of
+    the earlier steps' weights on j; the state carries it, (B, S). That is one number a
+    word: the paper's larger coverage, kept by a GRU, is left out, and so is fertility,
+    how many words each source word will become, by which the paper divides.
+    """
+
+    def __init__(self, *sizes, **options):
+        super().__init__(*sizes, **options)
+        check_additive(self.attention)
+        self.w_c = nn.Linear(1, self.attention.w_v.in_features, bias=False)
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        return state._replace(carried=torch.zeros_like(state.enc_outputs[:, :, 0]))
+
+    def attend(self, query, state):
+        """As ever, but each hypothesis of a beam has keys of its own: U h_j + w_c C."""
+        copies = len(query) // len(state.enc_outputs)
+        keys, values, lens = (
+            tensor.repeat_interleave(copies, dim=0)
+            for tensor in (
+                state.projected_keys,
+                state.enc_outputs,
+                state.enc_valid_lens,
+            )
+        )
+        keys = keys + self.w_c(state.carried.unsqueeze(2))  # (B, S, H)
+        return self.attention.attend(query, keys, values, lens)
+
+    def step(self, x, state):
+        output, weights, state = super().step(x, state)
+        return output, weights, state._replace(carried=state.carried + weights[:, 0])
 
 
 # --- For real text: the same attention, kept from learning by heart ---------------
@@ -303,6 +398,22 @@ def known_layers(layers):
             "Seq2SeqAttentionDecoder"
         )
     return layers
+
+
+def known_place(place):
+    """Return place; ValueError, in words, unless LocalDecoder knows it."""
+    known = ("monotonic", "predicted")
+    if place not in known:
+        raise ValueError(f"place must be one of {known}, got {place!r}")
+    return place
+
+
+def check_additive(attention):
+    """ValueError, in words, unless the score is additive."""
+    if not isinstance(attention, AdditiveAttention):
+        raise ValueError(
+            f"coverage is a part of the additive score, got {type(attention).__name__}"
+        )
 
 
 def check_reach(reach):

@@ -16,6 +16,9 @@ OPTIONS = {  # name: kind, sizes beside the vocabularies', options
     "luong": ("luong", (4, 6), TWO),
     "hierarchical": ("hierarchical", (4, 6), TWO),
     "window": ("window", (4, 6), TWO | {"reach": 1}),
+    "local-m": ("local", (4, 6), TWO | {"reach": 1}),
+    "local-p": ("local", (4, 6), TWO | {"reach": 2, "place": "predicted"}),
+    "coverage": ("coverage", (4, 6), TWO),
     "translator": ("translator", (6, 8, 8), {"dropout": 0.1}),
     "fixed translator": ("fixed translator", (6, 8, 8), {"dropout": 0.1}),
 }

@@ -175,6 +175,8 @@ OTHERS = {  # the kind: its first part that isn't computed
     "layer query": "LayerQueryDecoder",
     "hierarchical": "HierarchicalDecoder",
     "window": "WindowDecoder",
+    "local": "LocalDecoder",
+    "coverage": "CoverageDecoder",
     "rnnsearch": "RNNsearchDecoder",
     "transformer": "TransformerEncoder",
 }

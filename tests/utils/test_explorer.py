@@ -54,6 +54,8 @@ GIVEN = {  # what a decoder gives beside its weights, by its interface
     "zh": {"query", "scores"},
     "translator": {"query", "scores"},
     "window": {"query", "scores"},
+    "local-p": {"query", "scores"},
+    "coverage": {"query"},
     "multi-head": {"query"},
     "rnnsearch": None,  # may give a query, needn't
     "released": None,

@@ -12,6 +12,7 @@ from helpers.models import (
     bahdanau,
     by_loops,
     gru_by_loops,
+    score_by_loops,
 )
 from torch.optim.swa_utils import AveragedModel
 
@@ -63,15 +64,62 @@ def hierarchical(decoder, x, states, source, _):
     return x, sum(all_weights) / len(new), torch.stack(new), None
 
 
-def window(decoder, x, states, source, place):
-    """Attend to the words near the place of the step before, then update."""
-    annotations, _ = source
-    place = 0.0 if place is None else place
-    near = [j for j in range(len(annotations)) if abs(j - place) <= decoder.reach]
-    context, found = attend_by_loops(decoder.attention, states[-1], annotations[near])
+def near(decoder, x, states, annotations, place, factor=lambda distance: 1.0):
+    """Attend to the words near a place, each weight times a factor, then update."""
+    seen = [j for j in range(len(annotations)) if abs(j - place) <= decoder.reach]
+    powers = {
+        j: torch.exp(score_by_loops(decoder.attention, states[-1], annotations[j]))
+        for j in seen
+    }
+    weights = {j: p / sum(powers.values()) for j, p in powers.items()}
+    weights = {j: w * factor(j - place) for j, w in weights.items()}
+    context = sum(w * annotations[j] for j, w in weights.items())
     states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
-    weights = found.new_zeros(len(annotations)).index_copy(0, torch.tensor(near), found)
-    return states[-1], weights, states, sum(j * w for j, w in enumerate(weights))
+    row = annotations.new_zeros(len(annotations))
+    for j, w in weights.items():
+        row[j] = w.detach()
+    return states[-1], row, states
+
+
+def window(decoder, x, states, source, place):
+    """The place is that of the step before: the mean position under its weights."""
+    place = 0.0 if place is None else place
+    output, weights, states = near(decoder, x, states, source[0], place)
+    return output, weights, states, sum(j * w for j, w in enumerate(weights))
+
+
+def local_m(decoder, x, states, source, number):
+    """The place is the number of the step, or the last word when there are fewer."""
+    number = 0 if number is None else number
+    place = min(number, len(source[0]) - 1)
+    return *near(decoder, x, states, source[0], place), number + 1
+
+
+def local_p(decoder, x, states, source, _):
+    """Luong et al. (2015), equations 9 and 10."""
+    inner = torch.tanh(decoder.W_p.weight @ states[-1])
+    place = len(source[0]) / (1 + torch.exp(-(decoder.v_p.weight[0] @ inner)))
+    sigma = decoder.reach / 2
+
+    def bell(distance):
+        return torch.exp(-(distance**2) / (2 * sigma**2))
+
+    return *near(decoder, x, states, source[0], place, bell), None
+
+
+def coverage(decoder, x, states, source, earlier):
+    """A score reads the sum of the earlier weights on its word."""
+    (annotations, _), part = source, decoder.attention
+    covered = annotations.new_zeros(len(annotations)) if earlier is None else earlier
+    powers = []
+    for h, C in zip(annotations, covered, strict=True):
+        inner = part.W_q.weight @ states[-1] + part.W_k.weight @ h
+        inner = torch.tanh(inner + decoder.w_c.weight[:, 0] * C)
+        powers.append(torch.exp(part.w_v.weight[0] @ inner))
+    weights = torch.stack(powers) / sum(powers)
+    context = sum(w * h for w, h in zip(weights, annotations, strict=True))
+    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
+    return states[-1], weights.detach(), states, covered + weights
 
 
 def translator(decoder, x, states, source, _):
@@ -99,6 +147,9 @@ STEPS = {
     "hierarchical": hierarchical,
     "window": window,
     "window, general": window,
+    "local-m": local_m,
+    "local-p": local_p,
+    "coverage": coverage,
     "translator": translator,
     "translator, one size": translator,
     "fixed translator": fixed_translator,
