@@ -271,19 +271,19 @@ class CoverageDecoder(Seq2SeqAttentionDecoder):
         state = super().init_state(enc_outputs, enc_valid_lens)
         return state._replace(carried=torch.zeros_like(state.enc_outputs[:, :, 0]))
 
+    def keys(self, state):
+        """U_a h_j + w_c C_ij, for each hypothesis of a beam its own: (B·k, S, H)."""
+        copies = len(state.carried) // len(state.enc_outputs)
+        keys = state.projected_keys.repeat_interleave(copies, dim=0)
+        return keys + self.w_c(state.carried.unsqueeze(2))
+
     def attend(self, query, state):
-        """As ever, but each hypothesis of a beam has keys of its own: U h_j + w_c C."""
         copies = len(query) // len(state.enc_outputs)
-        keys, values, lens = (
+        values, lens = (
             tensor.repeat_interleave(copies, dim=0)
-            for tensor in (
-                state.projected_keys,
-                state.enc_outputs,
-                state.enc_valid_lens,
-            )
+            for tensor in (state.enc_outputs, state.enc_valid_lens)
         )
-        keys = keys + self.w_c(state.carried.unsqueeze(2))  # (B, S, H)
-        return self.attention.attend(query, keys, values, lens)
+        return self.attention.attend(query, self.keys(state), values, lens)
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)
