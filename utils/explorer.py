@@ -130,7 +130,8 @@ def asked(decoder, state):
         return None, None
     query = decoder.query(state.hidden_state)
     score = getattr(getattr(decoder, "attention", None), "score", None)
-    return query, score and score(query, state.projected_keys)
+    keys = decoder.keys(state) if hasattr(decoder, "keys") else state.projected_keys
+    return query, score and score(query, keys)
 
 
 def check_room(count):

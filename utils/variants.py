@@ -167,7 +167,7 @@ class HierarchicalDecoder(AttentionDecoder):
 class NearDecoder(Seq2SeqAttentionDecoder):
     """Looks only at source words that are at most `reach` words from a place.
 
-    A subclass says where the place is.
+    A subclass says where that place is.
     """
 
     def __init__(self, *sizes, reach=5, **options):
@@ -176,8 +176,12 @@ class NearDecoder(Seq2SeqAttentionDecoder):
         self.reach = reach
 
     def place(self, queries, state):
-        """Queries (B, k, H) of k hypotheses a sentence -> places, from 0: (B, k, 1)."""
-        return state.carried.reshape(len(queries), -1, 1)
+        """Queries (B, k, H) of k hypotheses a sentence -> places, from 0: (B, k, 1).
+
+        Here: what the state carries; after the source's end, its last word.
+        """
+        last = state.enc_valid_lens.reshape(-1, 1, 1) - 1
+        return state.carried.reshape(len(queries), -1, 1).clamp(min=0).minimum(last)
 
     def shape_weights(self, weights, distance):
         """Weights and distances from the place, both (B, k, S) -> weights."""
@@ -236,10 +240,10 @@ class LocalDecoder(NearDecoder):
         return state._replace(carried=state.enc_outputs.new_zeros(len(enc_valid_lens)))
 
     def place(self, queries, state):
-        lens = state.enc_valid_lens.reshape(-1, 1, 1)
-        if self.predicted:
-            return lens * torch.sigmoid(self.v_p(torch.tanh(self.W_p(queries))))
-        return super().place(queries, state).minimum(lens - 1)
+        if not self.predicted:
+            return super().place(queries, state)
+        share = torch.sigmoid(self.v_p(torch.tanh(self.W_p(queries))))
+        return state.enc_valid_lens.reshape(-1, 1, 1) * share
 
     def shape_weights(self, weights, distance):
         if not self.predicted:
@@ -271,19 +275,19 @@ class CoverageDecoder(Seq2SeqAttentionDecoder):
         state = super().init_state(enc_outputs, enc_valid_lens)
         return state._replace(carried=torch.zeros_like(state.enc_outputs[:, :, 0]))
 
+    def keys(self, state):
+        """U_a h_j + w_c C_ij, for each hypothesis of a beam its own: (B·k, S, H)."""
+        copies = len(state.carried) // len(state.enc_outputs)
+        keys = state.projected_keys.repeat_interleave(copies, dim=0)
+        return keys + self.w_c(state.carried.unsqueeze(2))
+
     def attend(self, query, state):
-        """As ever, but each hypothesis of a beam has keys of its own: U h_j + w_c C."""
         copies = len(query) // len(state.enc_outputs)
-        keys, values, lens = (
+        values, lens = (
             tensor.repeat_interleave(copies, dim=0)
-            for tensor in (
-                state.projected_keys,
-                state.enc_outputs,
-                state.enc_valid_lens,
-            )
+            for tensor in (state.enc_outputs, state.enc_valid_lens)
         )
-        keys = keys + self.w_c(state.carried.unsqueeze(2))  # (B, S, H)
-        return self.attention.attend(query, keys, values, lens)
+        return self.attention.attend(query, self.keys(state), values, lens)
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)

@@ -57,6 +57,12 @@ def test_given_places_lead_the_window():
     )
     seen = [row.nonzero().flatten().tolist() for row in weights[0, :4]]
     assert seen == [[0, 1], [0, 1], [3, 4, 5], [4, 5]]  # around 0, 0, 4 and 5
+    for shift, ends in ((-9, [0, 1]), (9, [4, 5])):  # before the first, after the last
+        _, weights = read_along(
+            random_model("window", len(VOCAB)), batch, linked_places(PAIRS) + shift
+        )
+        seen = [row.nonzero().flatten().tolist() for row in weights[0, :4]]
+        assert seen == [ends] * 4
 
 
 def test_words_right_and_places_right():

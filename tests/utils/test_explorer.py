@@ -55,7 +55,7 @@ GIVEN = {  # what a decoder gives beside its weights, by its interface
     "translator": {"query", "scores"},
     "window": {"query", "scores"},
     "local-p": {"query", "scores"},
-    "coverage": {"query"},
+    "coverage": {"query", "scores"},
     "multi-head": {"query"},
     "rnnsearch": None,  # may give a query, needn't
     "released": None,
@@ -81,6 +81,9 @@ def test_it_translates_as_translate_does_whatever_the_class(kind):
         name for name in ("query", "scores") if getattr(ours.steps[0], name) is not None
     }
     assert given == GIVEN[kind] or GIVEN[kind] is None
+    if kind in ("fr", "coverage"):  # the scores that made the weights
+        made = torch.tensor(stack(ours, "scores")).softmax(dim=-1)
+        np.testing.assert_allclose(stack(ours, "weights"), made, atol=1e-5)
     axes = draw_step(ours, 1).axes
     assert len(axes) == 5 + len(given)  # heatmap, its colour bar, choices
     assert axes[-3].images[0].get_array().shape == stack(ours, "weights").shape
