@@ -292,8 +292,8 @@ def test_what_a_search_found_is_judged_by_the_best_of_all():
 
 def test_arms_that_are_compared_had_the_same_number_of_updates():
     for entry in stored("long_sentences")["runs"]:
-        times = long_sentences.ARMS[entry["run"]["arm"]].get("times", 1)
-        assert entry["steps"] == 740 * times
+        times = entry["run"]["times"]
+        assert 748 * times <= entry["updates"] <= 750 * times
     for task in tasks.TASKS:
         entries = [e for e in stored("tasks")["runs"] if e["run"]["task"] == task]
         assert len({entry["steps"] for entry in entries}) == 1
@@ -418,25 +418,33 @@ def test_a_model_seen_through_a_wide_window_is_the_same():
         assert (c.attention_weights > 0).sum(1).max() <= 3
 
 
-def test_training_pairs_are_cut_by_length_and_number():
+def test_sources_are_reversed_and_half_of_the_pairs_joined():
     train = load_village("en", "fr")["train"]
-    for name, count in long_sentences.SETTINGS["pairs"].items():
-        pairs = long_sentences.pairs_up_to(train, int(name), count)
-        assert len(pairs) == count
-        assert max(len(pair.source) for pair in pairs) == int(name)
-    with pytest.raises(ValueError, match="only 3 pairs have at most 30"):
-        long_sentences.pairs_up_to(train[:3], 30, 4)
     (turned,) = long_sentences.reverse_sources(train[:1])
     assert turned.source == train[0].source[::-1] != train[0].source
     assert turned.target == train[0].target and turned.alignment is None
+    pairs = [pair for pair in train if len(pair.source) <= 15][:200]
+    mixed = long_sentences.half_joined(pairs)
+    assert mixed[:100] == pairs[:100] and 150 < len(mixed) <= 200
+    assert all({",", "but"} <= set(pair.source) for pair in mixed[100:])
 
 
-@pytest.mark.parametrize(
-    ("sentence", "share"),
-    [("a b c d e", 0), ("a b c d a b c d", 1 / 5), ("a a a a a a", 2 / 3), ("a b", 0)],
-)
-def test_repeats_counts_what_stood_before(sentence, share):
-    assert long_sentences.repeats([sentence.split()]) == pytest.approx(share)
+def test_places_of_a_step_ago():
+    pair = Pair(tuple("abc"), tuple("uv"), frozenset({(2, 0), (1, 1)}))
+    places = long_sentences.linked_places([pair])
+    assert places.tolist() == [[2, 1, 3]]
+    ago = long_sentences.a_step_ago(long_sentences.linked_places)([pair])
+    assert ago.tolist() == [[0, 2, 1]]
+
+
+def test_far_looks_are_told_by_side_and_word(monkeypatch):
+    """The second word looks far ahead at the same word, the third far back."""
+    source = ("a", "b", "c", "d", "b")
+    pair = Pair(source, tuple("uvw"), frozenset({(0, 0), (1, 1), (4, 2)}))
+    weights = torch.eye(5)[[0, 4, 0]]
+    monkeypatch.setattr(long_sentences, "forced_weights", lambda *_: [weights])
+    found = long_sentences.far_looks(None, [pair], None, far=2)
+    assert found == {"share": 0.667, "ahead": 0.5, "alike": 0.5}
 
 
 def test_mistakes_are_counted_by_sentence():
