@@ -29,8 +29,15 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(items):
-    """Notebooks first: they are long, and short files fill the gaps at the end."""
+    """Notebooks first: they are long, and short files fill the gaps at the end.
+
+    After a cell's last word, nbval gives its output five seconds to arrive. A slow
+    machine gets ten minutes.
+    """
     items.sort(key=lambda item: item.path.suffix != ".ipynb")
+    for item in items:
+        if hasattr(item, "output_timeout"):
+            item.output_timeout = 600
 
 
 def pytest_configure(config):
