@@ -4,7 +4,7 @@ import re
 
 import nbformat
 import pytest
-from helpers.repo import NUMBERED, read
+from helpers.repo import LECTURES, NUMBERED, ROOT, read
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 TEACHING = read("notebooks/INSTRUCTOR.md")
@@ -45,6 +45,60 @@ def test_a_figure_that_a_notebook_does_not_have_is_noticed():
     output = new_output("stream", text="BLEU 89.9")
     cells = [new_markdown_cell("It is 0.373."), new_code_cell("1", outputs=[output])]
     assert figures_not_in("0.37, 89.9, 12.5", new_notebook(cells=cells)) == ["12.5"]
+
+
+def lectures():
+    """(a lecture's path, the rows of its plan: its minutes, its slides)."""
+    for text in re.split(r"^(?=###? .*[Ll]ecture)", TEACHING, flags=re.M)[1:]:
+        path = re.search(r"`notebooks/(lectures/.+?\.ipynb)`", text)
+        rows = re.findall(r"^\| (\d+)–(\d+) \|.*\| (\d+)–(\d+) \|", text, re.M)
+        if path and rows:
+            yield path[1], [tuple(map(int, row)) for row in rows]
+
+
+@pytest.mark.parametrize(("path", "rows"), list(lectures()))
+def test_the_plan_of_a_lecture_is_that_of_its_slides(path, rows):
+    """Minutes and slides follow each other, and are those of the presenter's notes."""
+    ends, minutes = [0], 0  # ends[n]: when slide n is over
+    for c in nbformat.read(ROOT / "notebooks" / path, as_version=4).cells:
+        kind = c.metadata.get("slideshow", {}).get("slide_type")
+        if kind == "slide":
+            ends.append(minutes)
+        elif kind == "notes":
+            minutes += int(re.match(r"\*\*(\d+) min\.\*\*", c.source)[1])
+            ends[-1] = minutes
+    found = [(ends[first - 1], ends[last]) for _, _, first, last in rows]
+    assert found == [row[:2] for row in rows]
+    assert [row[2] for row in rows] == [1, *(row[3] + 1 for row in rows[:-1])]
+    assert rows[-1][1] == minutes and rows[-1][3] == len(ends) - 1
+
+
+def test_every_lecture_has_a_plan():
+    assert [ROOT / "notebooks" / path for path, _ in lectures()] == LECTURES
+
+
+def test_the_minutes_of_the_workshop_follow_each_other():
+    plan = TEACHING.split("## A workshop")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d+)–(\d+) \|", plan, re.M)
+    assert [start for start, _ in rows] == ["0", *(end for _, end in rows[:-1])]
+    assert rows[-1][1] == "180"
+
+
+def test_the_notebooks_that_train_for_long_are_named():
+    said = re.search(r"restart its kernel. ([^.]*?)\s+each train for", TEACHING)[1]
+    named = re.sub(
+        r"(\d\d) to (\d\d)",
+        lambda m: " ".join(f"{n:02}" for n in range(int(m[1]), int(m[2]) + 1)),
+        said,
+    )
+    long = []
+    for path in NUMBERED:
+        start = nbformat.read(path, as_version=4).cells[0].source
+        for time in re.findall(r"cells\s+run\s+in\s+about\s+([^.,]+)", start):
+            number, unit = time.split()[:2]
+            if unit == "minute" or int(number) > 30:
+                long.append(path.name[:2])
+    assert re.findall(r"\d\d", named) == long
 
 
 def test_every_chapter_of_the_instructor_s_page_can_be_reached():
