@@ -88,6 +88,7 @@ def makefile(text):
     text = re.sub(
         r"^\.PHONY: help(.*\\\n)*.*", f".PHONY: {' '.join(TARGETS)}", text, flags=re.M
     )
+    text = re.sub(r"^NOTEBOOKS .*\n", "", text, flags=re.MULTILINE)
     other = rf'^\t@echo ".*\bmake (?!(?:{"|".join(TARGETS)})\b).*\n'
     return re.sub(other, "", text, flags=re.MULTILINE)
 

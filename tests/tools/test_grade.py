@@ -132,7 +132,8 @@ def test_the_table_says_who_passed_what(tmp_path, monkeypatch, capsys):
     out = tmp_path / "out" / "grades.csv"
     monkeypatch.setattr(sys, "argv", ["run.py", str(tmp_path), "--out", str(out)])
     run.main()
-    with open(out, newline="", encoding="utf-8") as file:
+    assert out.read_bytes().startswith("\ufefflearner,".encode())  # for a spreadsheet
+    with open(out, newline="", encoding="utf-8-sig") as file:
         rows = {(row["learner"], row["check"]): row for row in csv.DictReader(file)}
     assert len(rows) == 8
     assert rows["anna", "context"]["result"] == "passed"
@@ -143,6 +144,7 @@ def test_the_table_says_who_passed_what(tmp_path, monkeypatch, capsys):
     assert rows["ben", "joined_scores"]["result"] == "not called"
     printed = capsys.readouterr().out
     assert "2 of 4 checks passed" in printed and "   1  context" in printed
+    assert "2 notebooks. Passed, by check:" in printed
 
 
 @pytest.mark.slow

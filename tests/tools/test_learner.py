@@ -91,11 +91,14 @@ def test_what_is_for_teachers_is_marked_in_pairs():
     text = read("README.md")
     marks = re.findall(r"<!-- (teachers|everyone) -->", text)
     assert marks == ["teachers", "everyone"] * (len(marks) // 2) != []
+    assert not re.search(r"[^\n]\n<!-- teachers -->\n", text), "two paragraphs in one"
 
 
 def test_the_readme_of_the_copy_tells_of_nothing_that_is_missing(copy):
     text = (copy / "README.md").read_text("utf-8")
-    assert not re.search("make test|pytest|ruff|INSTRUCTOR|CLASSROOM|teachers", text)
+    assert not re.search(
+        "make test|pytest|ruff|INSTRUCTOR|CLASSROOM|teachers|tools", text
+    )
     assert {f"notebooks/{path.name}" for path in NUMBERED} <= set(links(text))
     start = re.search(r"\.venv/bin/python -m jupyterlab .*", read("README.md"))
     assert start[0] in text
@@ -114,7 +117,7 @@ def test_the_makefile_of_the_copy_starts_the_course(copy):
     offered = set(re.findall(r"^make (\w+) ", told(), re.MULTILINE))
     assert offered == {"lab", "clean"}
     text = (copy / "Makefile").read_text("utf-8")
-    assert not re.search(r"tools/|pytest|tests", text)
+    assert not re.search(r"tools/|pytest|tests|NOTEBOOKS", text)
 
 
 def test_the_copy_runs_by_its_own_modules(copy):

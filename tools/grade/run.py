@@ -266,7 +266,8 @@ def main():
     options.out.parent.mkdir(parents=True, exist_ok=True)
     passed = Counter()
     with (
-        open(options.out, "w", newline="", encoding="utf-8") as file,
+        # A spreadsheet knows by the mark at the beginning that names are UTF-8.
+        open(options.out, "w", newline="", encoding="utf-8-sig") as file,
         ThreadPoolExecutor(options.jobs) as pool,
     ):
         table = csv.DictWriter(file, COLUMNS)
@@ -283,7 +284,8 @@ def main():
             for group in list(RUNNING):
                 end(group)
             raise
-    print(f"{len(found)} notebooks. Passed, by check:")
+    count = "1 notebook" if len(found) == 1 else f"{len(found)} notebooks"
+    print(f"{count}. Passed, by check:" if passed else f"{count}. No check passed.")
     for check, count in passed.most_common():
         print(f"{count:4}  {check}")
     print(f"Everything, with the checks' words: {options.out}")
