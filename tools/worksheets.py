@@ -7,6 +7,7 @@ browser; where there is Chromium, also a PDF.
 
 import ast
 import base64
+import contextlib
 import io
 import os
 import re
@@ -39,7 +40,7 @@ h1 {{ font-size: 1.4em }}
 h2 {{ font-size: 1.1em; break-after: avoid }}
 header {{ display: flex; justify-content: space-between; align-items: baseline }}
 .question {{ break-inside: avoid; margin-bottom: 1.2em }}
-.lines {{ height: 4.5em;
+.lines {{ height: 4.5em; print-color-adjust: exact; -webkit-print-color-adjust: exact;
     background: repeating-linear-gradient(transparent 0 1.45em, #bbb 1.45em 1.5em) }}
 table {{ border-collapse: collapse; width: 100%; table-layout: fixed }}
 th, td {{ border: 1px solid #555; padding: .4em; text-align: center }}
@@ -145,8 +146,9 @@ def heatmap():
     source = cells("00")
     os.chdir(ROOT / "notebooks")
     try:
-        exec(source["9061c6f9"], names)  # noqa: S102
-        exec(source["2aa9a5b9"], names)  # noqa: S102
+        with contextlib.redirect_stdout(None):  # what the cells print isn't needed
+            exec(source["9061c6f9"], names)  # noqa: S102
+            exec(source["2aa9a5b9"], names)  # noqa: S102
     finally:
         os.chdir(before)
     found = names["translation"]
@@ -163,8 +165,8 @@ def heatmap():
     ask = """Shade each square: dark where you expect the model to look. A row is a
 word that it writes, a column a word that it reads. What do the numbers of a row add up
 to?"""
-    own = "A sentence of your own, with its translation:"
-    return html(ask) + pictures[0] + html(own) + pictures[1]
+    own = html("A sentence of your own, with its translation:") + pictures[1]
+    return html(ask) + pictures[0] + f'<div class="question">{own}</div>'
 
 
 def curve():

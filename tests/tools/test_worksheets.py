@@ -51,6 +51,11 @@ def test_the_toy_has_its_numbers_and_not_its_results(sheets):
         assert result not in shown
 
 
+def test_the_notebooks_cells_print_nothing(capsys):
+    worksheets.heatmap()
+    assert capsys.readouterr().out == ""
+
+
 def test_the_curve_is_that_of_notebook_01(sheets):
     assert "BLEU from 0 to 100" in words(sheets["curve"])
     assert "<svg" in sheets["curve"] and "<svg" in sheets["heatmap"]
@@ -74,3 +79,8 @@ def test_each_sheet_is_printed(tmp_path):
     pages = {name: data.count(b"/Type /Page\n") for name, data in printed.items()}
     assert pages["toy"] == pages["curve"] == 1
     assert pages["heatmap"] == 2 and pages["quiz"] > 5
+
+
+def test_a_grid_stands_on_one_page_with_its_heading(sheets):
+    (grid,) = re.findall(r'<div class="question">(.*?)</div>', sheets["heatmap"], re.S)
+    assert "A sentence of your own" in grid and "<svg" in grid
