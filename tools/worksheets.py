@@ -10,6 +10,7 @@ import base64
 import io
 import os
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -39,13 +40,13 @@ h1 {{ font-size: 1.4em }}
 h2 {{ font-size: 1.1em; break-after: avoid }}
 header {{ display: flex; justify-content: space-between; align-items: baseline }}
 .question {{ break-inside: avoid; margin-bottom: 1.2em }}
-.lines {{ height: 4.5em;
+.lines {{ height: 4.5em; print-color-adjust: exact;
     background: repeating-linear-gradient(transparent 0 1.45em, #bbb 1.45em 1.5em) }}
 table {{ border-collapse: collapse; width: 100%; table-layout: fixed }}
 th, td {{ border: 1px solid #555; padding: .4em; text-align: center }}
 td {{ height: 3.4em }}
 figure {{ margin: 1em 0; break-inside: avoid }}
-figure svg {{ max-width: 100%; height: auto }}
+figure svg {{ max-width: 100%; height: auto; max-height: 100mm }}
 @media print {{ body {{ margin: 0 }} }}
 </style>
 <header><h1>{title}</h1> Name: ______________________</header>
@@ -145,8 +146,9 @@ def heatmap():
     source = cells("00")
     os.chdir(ROOT / "notebooks")
     try:
-        exec(source["9061c6f9"], names)  # noqa: S102
-        exec(source["2aa9a5b9"], names)  # noqa: S102
+        with redirect_stdout(io.StringIO()):
+            exec(source["9061c6f9"], names)  # noqa: S102
+            exec(source["2aa9a5b9"], names)  # noqa: S102
     finally:
         os.chdir(before)
     found = names["translation"]
@@ -164,7 +166,7 @@ def heatmap():
 word that it writes, a column a word that it reads. What do the numbers of a row add up
 to?"""
     own = "A sentence of your own, with its translation:"
-    return html(ask) + pictures[0] + html(own) + pictures[1]
+    return f"{html(ask)}{pictures[0]}<div class=question>{html(own)}{pictures[1]}</div>"
 
 
 def curve():
