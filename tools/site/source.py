@@ -85,7 +85,7 @@ def site_notebook(notebook, place, pages):
         cell.metadata["tags"] = [names[part] for part in hidden]
         for number, output in enumerate(cell.outputs):
             data = output.get("data", {})
-            if data.pop("application/vnd.jupyter.widget-view+json", None):
+            if "application/vnd.jupyter.widget-view+json" in data:
                 output.data = data = without_kernel(data.get("text/plain", ""))
             if "image/png" in data:
                 stem = f"figures/{Path(place).stem}-{cell.id}-{number}"
