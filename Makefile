@@ -114,7 +114,7 @@ build/tools/.site: tools/site/requirements.txt tools/site/package-lock.json \
 
 site: build/tools/.site
 	rm -rf build/site
-	build/tools/bin/python -m tools.site.source
+	$(PY) -m tools.site.source
 	build/tools/bin/sphinx-build --quiet --fail-on-warning --keep-going -c tools/site \
 	    -d build/site-doctrees build/site-source build/site
 	$(PY) -m tools.site.check build/site

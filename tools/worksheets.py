@@ -46,7 +46,7 @@ table {{ border-collapse: collapse; width: 100%; table-layout: fixed }}
 th, td {{ border: 1px solid #555; padding: .4em; text-align: center }}
 td {{ height: 3.4em }}
 figure {{ margin: 1em 0; break-inside: avoid }}
-figure svg {{ max-width: 100%; height: auto }}
+figure svg {{ max-width: 100%; height: auto; max-height: 100mm }}
 @media print {{ body {{ margin: 0 }} }}
 </style>
 <header><h1>{title}</h1> Name: ______________________</header>

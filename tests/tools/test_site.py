@@ -3,10 +3,14 @@
 The site itself is built and checked by `make site`.
 """
 
+import base64
+import io
 import json
 
+import numpy as np
 import pytest
 from helpers.repo import ROOT
+from PIL import Image
 
 from tools.site import steps
 
@@ -125,13 +129,65 @@ def test_no_answer_of_the_quiz_is_left(source):
     assert left.count("*(Notebook") == text.count("*(Notebook")
 
 
+def png(dark, width=1000):
+    """A white picture; dark: (left, right) of each block of black columns."""
+    pixels = np.full((20, width, 3), 255, dtype=np.uint8)
+    for left, right in dark:
+        pixels[5:15, left:right] = 0
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "png")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("dark", "widths"),
+    [
+        ([(10, 480), (520, 990)], [500, 500]),  # two panels
+        ([(10, 320), (340, 660), (680, 990)], [330, 340, 330]),  # three
+        ([(10, 900), (940, 990)], [1000]),  # a panel with its bar of colours
+        ([(10, 498), (502, 990)], [1000]),  # too near each other to be two
+        ([(10, 990)], [1000]),
+    ],
+)
+def test_a_sheet_is_cut_between_its_panels(source, dark, widths):
+    parts = [Image.open(io.BytesIO(p)) for p in source.panels(png(dark), 1000)]
+    assert [part.width for part in parts] == pytest.approx(widths, abs=1)
+    (whole,) = source.panels(png(dark), 400)  # drawn small: as it is
+    assert whole == png(dark)
+
+
+def test_a_phone_gets_the_panels_and_each_has_a_text(source):
+    picture = png([(10, 480), (520, 990)])
+    parts = source.panels(picture, 1000)
+    known = {"alt": "Two", "width": 1000, "height": 20}
+    shown = source.figure(["a.png", "b.png", "c.png"], [picture, *parts], known)
+    assert shown.count('class="whole"') == 1 and shown.count('class="part"') == 2
+    assert 'class="figure cut"' in shown and 'alt="Part 2 of 2: Two"' in shown
+
+
+def test_a_widget_leaves_no_text_of_its_own(source):
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+    def widget(text):
+        view = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": text}
+        return new_output("display_data", view)
+
+    texts = "Explorer(children=(HBox(", "  0%|   | 0/748 [00:00<?, ?batch/s]"
+    cell = new_code_cell("1", id="a", outputs=[widget(text) for text in texts])
+    notebook = new_notebook(cells=[new_markdown_cell("# Title"), cell])
+    notebook, _ = source.site_notebook(notebook, "notebooks/x.ipynb", set())
+    link, nothing = (output["data"] for output in notebook.cells[-1].outputs)
+    assert "explorer.html" in link["text/html"] and not nothing
+
+
 def test_what_a_notebook_folds_the_site_folds(source):
     import nbformat
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+    drawn = png([])
     picture = new_output(
         "display_data",
-        {"image/png": "AAAA"},
+        {"image/png": base64.b64encode(drawn).decode()},
         metadata={"image/png": {"alt": 'a "b"', "width": 7, "height": 8}},
     )
     cells = [
@@ -146,8 +202,8 @@ def test_what_a_notebook_folds_the_site_folds(source):
     title, ways, a, b = notebook.cells
     assert "HEAD?labpath=notebooks/x.ipynb" in ways.source
     assert (a.metadata["tags"], b.metadata["tags"]) == (["hide-output"], [])
-    assert figures == {"figures/x-b-0.png": b"\0\0\0"}
-    assert 'alt="a &quot;b&quot;" width="7"' in b.outputs[0]["data"]["text/html"]
+    assert figures == {"figures/x-b-0.png": drawn}
+    assert 'alt="a &quot;b&quot;"' in b.outputs[0]["data"]["text/html"]
     nbformat.validate(notebook)
 
 

@@ -20,7 +20,7 @@ nitpicky = False
 # --- notebooks, as they were committed ------------------------------------------
 
 nb_execution_mode = "off"
-nb_ipywidgets_js = {}  # progress bars are shown by their text
+nb_ipywidgets_js = {}  # source.py puts something in the place of widgets
 nb_code_prompt_show = "Show the {type}"
 nb_code_prompt_hide = "Hide the {type}"
 nb_output_stderr = "show"

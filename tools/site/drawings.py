@@ -135,7 +135,7 @@ The sentence is “{sentence['sentence']}”, and the word written is {step['wor
 <div class="onestep">
 <fieldset><legend>Stage</legend>{radios}</fieldset>
 <svg viewBox="0 0 {WIDTH} 500" role="img" aria-label="{escape(said)}">
-<rect width="{WIDTH}" height="500" fill="white"/>{words}{groups}</svg>
+{words}{groups}</svg>
 <ol>{listed}</ol>
 </div>
 """

@@ -9,12 +9,15 @@ is copied to the site as it is: figures, and the notebooks, to download. Nothing
 
 import base64
 import html
+import io
 import json
 import re
 import shutil
 from pathlib import Path
 
 import nbformat
+import numpy as np
+from PIL import Image
 
 from tools.site.drawings import explorer, one_step
 
@@ -82,21 +85,75 @@ def site_notebook(notebook, place, pages):
         cell.metadata["tags"] = [names[part] for part in hidden]
         for number, output in enumerate(cell.outputs):
             data = output.get("data", {})
-            data.pop("application/vnd.jupyter.widget-view+json", None)
+            if "application/vnd.jupyter.widget-view+json" in data:
+                output.data = data = without_kernel(data.get("text/plain", ""))
             if "image/png" in data:
-                path = f"figures/{Path(place).stem}-{cell.id}-{number}.png"
-                figures[path] = base64.b64decode(data["image/png"])
-                data["text/html"] = figure(path, output.metadata["image/png"])
+                stem = f"figures/{Path(place).stem}-{cell.id}-{number}"
+                known = output.metadata["image/png"]
+                pictures = [base64.b64decode(data["image/png"])]
+                parts = panels(pictures[0], known["width"])
+                pictures += parts if len(parts) > 1 else []
+                paths = [f"{stem}.png"]
+                paths += [f"{stem}-part{k}.png" for k in range(1, len(pictures))]
+                figures.update(zip(paths, pictures, strict=True))
+                data["text/html"] = figure(paths, pictures, known)
     return notebook, figures
 
 
-def figure(path, known):
-    """A drawn figure in its size and with its text, in a box that scrolls."""
-    text = html.escape(known["alt"])
+def without_kernel(text):
+    """What stands in the place of a widget: a page for the explorer, else nothing."""
+    if not text.startswith("Explorer("):
+        return {}  # a progress bar, before its first step
+    page = "../explorer.html"
+    said = f'This site has <a href="{page}">an explorer that needs no kernel</a>.'
+    return {"text/html": f"<p>{said}</p>"}
+
+
+def panels(picture, width, least=250):
+    """A figure's panels that stand side by side, each a picture, for a phone.
+
+    Cut is where all is white from top to bottom, as far from an edge as `least` says,
+    in pixels of the page. A figure narrower than two panels is left whole.
+    """
+    if width < 2 * least:
+        return [picture]
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    scale = image.width / width
+    white = (np.asarray(image) > 250).all(axis=(0, 2))
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], white, [0]]))).reshape(-1, 2)
+    middles = [
+        (end - start, int(start + end) // 2)
+        for start, end in edges
+        if end - start >= 10 * scale and min(start, image.width - end) >= least * scale
+    ]
+    if not middles:
+        return [picture]
+    cut = max(middles)[1]
+    parts = []
+    for left, right in ((0, cut), (cut, image.width)):
+        file = io.BytesIO()
+        image.crop((left, 0, right, image.height)).save(file, "png", optimize=True)
+        parts += panels(file.getvalue(), (right - left) / scale, least)
+    return parts
+
+
+def figure(paths, pictures, known):
+    """A drawn figure with its text, in a box that scrolls; on a phone, its panels."""
+    scale = Image.open(io.BytesIO(pictures[0])).width / known["width"]
+    images = []
+    for k, (path, picture) in enumerate(zip(paths, pictures, strict=True)):
+        width, height = (round(n / scale) for n in Image.open(io.BytesIO(picture)).size)
+        part = f"Part {k} of {len(paths) - 1}: " if k else ""
+        kind = "part" if k else "whole"
+        images.append(
+            f'<img src="{path}" alt="{html.escape(part + known["alt"])}" '
+            f'class="{kind}" width="{width}" height="{height}" '
+            f'style="--width: {width}px" loading="lazy">'
+        )
+    cut = " cut" if len(paths) > 1 else ""
     return (
-        f'<div class="figure" tabindex="0" role="region" aria-label="Figure">'
-        f'<img src="{path}" alt="{text}" width="{known["width"]}" '
-        f'height="{known["height"]}" loading="lazy"></div>'
+        f'<div class="figure{cut}" tabindex="0" role="region" aria-label="Figure">'
+        f"{''.join(images)}</div>"
     )
 
 
@@ -164,6 +221,8 @@ def main():
         text = (ROOT / place).read_text(encoding="utf-8")
         if "INSTRUCTOR" in place:
             text = ANSWER.sub("", text)
+        if place == "README.md":  # the home page has the course's name
+            text = re.sub("^# .*", "# Starting, and your own text", text)
         written[place] = site_text(text, place, pages)
     for place, path in zip(places, notebooks, strict=True):
         notebook = nbformat.read(path, as_version=4)
