@@ -294,9 +294,14 @@ def test_arms_that_are_compared_had_the_same_number_of_updates():
     for entry in stored("long_sentences")["runs"]:
         times = entry["run"]["times"]
         assert 748 * times <= entry["updates"] <= 750 * times
-    for task in tasks.TASKS:
-        entries = [e for e in stored("tasks")["runs"] if e["run"]["task"] == task]
-        assert len({entry["steps"] for entry in entries}) == 1
+    updates = {}
+    for entry in stored("tasks")["runs"]:
+        if "updates" in entry:  # no training that diverged
+            key = entry["run"]["task"], entry["run"]["num_epochs"]
+            updates.setdefault(key, set()).add(entry["updates"])
+    budgets = {(t, n) for t in tasks.TASKS for n in tasks.SETTINGS[t]["budgets"]}
+    assert updates.keys() == budgets
+    assert all(len(found) == 1 for found in updates.values())
 
 
 def test_epochs_of_real_translation_were_chosen_on_the_validation_split():
@@ -548,12 +553,44 @@ def test_processor_time_counts_work_and_no_waiting():
     assert times["waits"][2] < 20_000 and times["works"][1] > 0
 
 
-def test_the_tasks_are_scored(monkeypatch):
-    sizes = {"train": 400, "valid": 50, "test": 80, "new": 50}
-    for task, more in (("stories", "long"), ("headlines", "long"), ("dates", "form")):
-        plan = {"num_epochs": 1, "lr": 1e-3, "sizes": {**sizes, more: 60}}
-        settings = {**tasks.SETTINGS, task: plan, "batch_size": 200}
-        figures = tasks.run(settings, task, "attention", 0)
-        assert figures["steps"] == 2 and 0 < figures["untrained"]["mass"] < 1
-        found = figures["splits"]["test"]["all"]
-        assert found["count"] == 80 and 0 <= found["attention"]["hits"] <= 1
+@pytest.mark.parametrize("kind", tasks.KINDS)
+@pytest.mark.parametrize(
+    ("task", "more", "group"),
+    [
+        ("stories", "long", "thing"),
+        ("headlines", "long", "2 news"),
+        ("dates", "form", "{year}, {mon} {d}"),
+    ],
+)
+def test_the_tasks_are_scored(task, more, group, kind):
+    sizes = {"train": 400, "valid": 50, "test": 80, "new": 50, more: 60}
+    about = {"budgets": [1, 2], "sizes": sizes}
+    settings = {**tasks.SETTINGS, task: about, "batch_size": 200}
+    figures = tasks.run(settings, task, kind, 0, num_epochs=1, lr=1e-3)
+    assert figures["updates"] == 2 and 0 < figures["valid_loss"] < 9
+    assert list(figures["splits"]) == ["valid", "test", "new", more]
+    found = figures["splits"]["test"]
+    assert found["all"]["count"] == 80 > found[group]["count"] > 0
+    assert ("rouge1" in found["all"]) == (task == "headlines")
+    assert ("attention" in found["all"]) == ("untrained" in figures)
+    assert ("untrained" in figures) == (kind == "attention")
+    if kind == "attention":
+        assert 0 < figures["untrained"]["mass"] < 1
+        assert 0 <= found["all"]["attention"]["hits"] <= 1
+        longer = tasks.run(settings, task, kind, 0, num_epochs=2, lr=1e-3)
+        assert longer["updates"] == 4 and "untrained" not in longer
+
+
+def test_both_models_of_a_task_are_planned_at_their_own_rates():
+    """Until a rate is measured, seed 0 tries the grid; then come seeds and budgets."""
+    first = tasks.plan([])
+    assert len(first) == len(tasks.TASKS) * len(tasks.KINDS) * len(tasks.RATES)
+    assert {run["seed"] for run in first} == {0}
+    done = [best_at(0.01)(run) for run in first]
+    then = [run for run in tasks.plan(done) if run not in first]
+    assert {(run["num_epochs"] == 3, run["seed"]) for run in then} == {
+        (True, 1),
+        (True, 2),
+        (False, 0),
+    }
+    assert {run["lr"] for run in then} == {0.01, 0.005}
