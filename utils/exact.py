@@ -16,7 +16,7 @@ def exact_search(
     """The most probable of all translations that end, and whether that is certain.
 
     One sentence: source (1, S), source_lens (1,) -> ids (T,), log-probability, and True
-    unless more than max_rows beginnings were open, when it is the best found. A beam's
+    unless more than max_rows beginnings were followed: then the best found. A beam's
     result is the bound: what is less probable than it can't become better. So for a
     bound of probability p, fewer than 1 / p beginnings of one length are open. (After
     Stahlberg and Byrne, 2019, who go depth first.)

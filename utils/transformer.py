@@ -135,7 +135,11 @@ class TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, written, seen, source, source_lens):
-        """Words (B, T, H), keys of those before -> (B, T, H), keys, heads' weights."""
+        """Words x (B, T, H) -> (B, T, H); `written`, these added; heads' weights.
+
+        written (B, t, 2H): keys and values of the words before. seen (B, T): how many
+        words each may see. source (B/k, S, 2H): keys and values of the source.
+        """
         y = self.norms[0](x)
         written = torch.cat((written, self.self_attention.project_keys(y)), dim=1)
         y, _ = self.self_attention.attend(y, written, valid_lens=seen)

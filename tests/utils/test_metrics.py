@@ -17,6 +17,7 @@ from utils.metrics import (
     chrf,
     diagonal_links,
     exact_match,
+    gain_range,
     links_from_weights,
     quality_by_length,
     random_links,
@@ -102,6 +103,24 @@ def test_scores_are_silent_and_signatures_name_the_settings(capfd, caplog):
     assert set(found) == {"bleu", "chrf"} and "nc:6" in found["chrf"]
     assert "nrefs:1" in found["bleu"] and "tok:none" in found["bleu"]
     assert sacrebleu.__version__ in found["bleu"]
+
+
+def test_the_range_of_a_gain_is_that_of_bleu_on_drawn_sentences():
+    references = [list("abcdef"), list("bcdeab"), list("cdefgh"), list("aabbcd")]
+    ours = [list("abcdef"), list("bcde"), list("cdxfgh"), list("aabbc")]
+    theirs = [list("abcd"), list("bcdeab"), list("cdef"), list("aabb")]
+    drawn = np.random.default_rng(3).integers(4, size=(50, 4))
+    gains = [
+        bleu([ours[i] for i in rows], [references[i] for i in rows])
+        - bleu([theirs[i] for i in rows], [references[i] for i in rows])
+        for rows in drawn
+    ]
+    expected = np.percentile(gains, [2.5, 97.5]).tolist()
+    found = gain_range(ours, theirs, references, samples=50, seed=3)
+    assert found == pytest.approx(expected)
+    assert gain_range(ours, ours, references) == (0, 0)
+    low, high = gain_range(references, theirs, references)
+    assert 0 < low < 100 - bleu(theirs, references) < high
 
 
 def test_exact_match_and_rouge_counted_by_hand():

@@ -18,7 +18,7 @@ from utils.corpora import load_multi30k
 from utils.data import Batch, cut
 from utils.decoding import beam_search
 from utils.exact import exact_search
-from utils.metrics import bleu
+from utils.metrics import bleu, gain_range
 from utils.subwords import to_words
 from utils.text import EOS_ID, PAD_ID
 
@@ -157,6 +157,15 @@ def judge(found, best, references, greedy, vocab, short):
     }
 
 
+def range_of_gain(found, references, greedy, vocab):
+    """Where the gain may lie on other sentences; arguments as in `judge`."""
+    n = len(found)
+    ours, plain = (
+        [to_words(tokens, vocab) for tokens, _ in side] for side in (found, greedy[:n])
+    )
+    return [round(x, 2) for x in gain_range(ours, plain, references[:n])]
+
+
 def share(found):
     """How many of these are true, from 0 to 1."""
     return round(sum(found) / len(found), 4)
@@ -164,7 +173,8 @@ def share(found):
 
 def run(settings, model, seed):
     """All searches of one model."""
-    sizes = (settings if model in SHIPPED else settings["shorter"])["beam_sizes"]
+    shipped = model in SHIPPED
+    sizes = (settings if shipped else settings["shorter"])["beam_sizes"]
     model, vocabs, pairs, told = load(settings, model, seed)
     references = [list(pair.target) for pair in pairs]
     grid = list(product(settings["length_penalties"], sizes))
@@ -191,6 +201,9 @@ def run(settings, model, seed):
         }
         for penalty, size in grid
     ]
+    if shipped:
+        for row, one in zip(rows, found.values(), strict=True):
+            row["gain_range"] = range_of_gain(one, references, greedy, vocabs[1])
     five = [log_prob for _, log_prob in found[0.0, 5]]
     return {
         **told,
