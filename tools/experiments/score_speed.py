@@ -1,6 +1,6 @@
 """What a score costs: seconds of one step over sizes and source lengths.
 
-Notebook 08 reads what is stored. About two minutes, with one thread and nothing else
+Notebook 15 reads what is stored. About two minutes, with one thread and nothing else
 running. The kinds are timed in turn, in random order,
 so that a slow moment of the machine meets all of them; stored are the median, the
 fastest and the slowest of ROUNDS times.
