@@ -1,10 +1,11 @@
-"""Questions, headlines and dates: attention and fixed context, three seeds each.
+"""Questions, headlines and dates: attention and fixed context, each at its own rate.
 
-Notebook 12 reads what is stored. About a quarter of an hour on one core. The two models
-of a task have the same encoder, sizes, pairs and steps.
+The two models of a task have the same encoder, sizes, pairs and updates, at a short
+budget and at one after which the training loss has flattened. Notebook 12 reads what
+is stored.
 """
 
-from tools.experiments.runs import build, train, translations
+from tools.experiments.runs import at_own_rate, build, trained, translations
 from utils import tasks
 from utils.alignment import (
     attention_on_gold,
@@ -14,24 +15,34 @@ from utils.alignment import (
 )
 from utils.metrics import exact_match, rouge
 
-WORKERS = 1
 SETTINGS = {
     "embed_size": 64,
     "num_hiddens": 128,
     "bidirectional": True,
     "batch_size": 64,
-    "stories": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.STORY_SIZES},
-    "headlines": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.HEADLINE_SIZES},
-    "dates": {"num_epochs": 3, "lr": 5e-3, "sizes": tasks.DATE_SIZES},
+    "stories": {"budgets": [3, 12], "sizes": tasks.STORY_SIZES},
+    "headlines": {"budgets": [3, 9], "sizes": tasks.HEADLINE_SIZES},
+    "dates": {"budgets": [3, 9], "sizes": tasks.DATE_SIZES},
 }
-TASKS = ("stories", "headlines", "dates")
+TASKS = ("headlines", "stories", "dates")
 KINDS, SEEDS = ("attention", "fixed"), (0, 1, 2)
-RUNS = [
-    {"task": task, "kind": kind, "seed": seed}
-    for seed in SEEDS
-    for task in TASKS
-    for kind in KINDS
-]
+RATES = 0.005, 0.01, 0.02
+
+
+def plan(done):
+    """Both models of each task at their own rates, at the task's two budgets."""
+    return [
+        run
+        for task in TASKS
+        for kind in KINDS
+        for run in at_own_rate(
+            done,
+            {"task": task, "kind": kind},
+            RATES,
+            [{"num_epochs": epochs} for epochs in SETTINGS[task]["budgets"]],
+            SEEDS,
+        )
+    ]
 
 
 def forward(weights, pair):
@@ -80,26 +91,24 @@ def score(model, pairs, vocabs, task):
     return figures
 
 
-def run(settings, task, kind, seed):
-    """Train one model; its figures on every split but train, and for each group."""
-    plan = {**settings, **settings[task]}
-    data = getattr(tasks, task)(plan["sizes"])
+def run(settings, task, kind, seed, num_epochs, lr):
+    """Train one model; its figures on every split but train, and for each group.
+
+    untrained: where the weights fall before training; of the first budget alone.
+    """
+    data = getattr(tasks, task)(settings[task]["sizes"])
     vocabs = data.vocabs()
     model = build(kind, vocabs, seed, settings)
-    untrained = None
-    if kind == "attention":
-        untrained = attention(model, data["test"], vocabs, task)
-    trainer = train(model, data["train"], vocabs, seed, plan)
-    return {
-        "steps": trainer.step,
-        "seconds": round(trainer.seconds),
-        "train_loss": round(trainer.history[-1]["train_loss"], 4),
-        "untrained": untrained,
-        "splits": {
-            split: {
-                name: score(model, pairs, vocabs, task)
-                for name, pairs in groups(task, data[split]).items()
-            }
-            for split in list(data.splits)[1:]
-        },
+    figures = {}
+    if kind == "attention" and num_epochs == settings[task]["budgets"][0]:
+        figures["untrained"] = attention(model, data["test"], vocabs, task)
+    about = {**settings, "num_epochs": num_epochs, "lr": lr}
+    figures |= trained(model, data["train"], data["valid"], vocabs, seed, about)
+    figures["splits"] = {
+        split: {
+            name: score(model, pairs, vocabs, task)
+            for name, pairs in groups(task, data[split]).items()
+        }
+        for split in list(data.splits)[1:]
     }
+    return figures
