@@ -182,33 +182,6 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     }
 
 
-def score_after(seconds, ends, scores):
-    """A score after so many seconds, by straight lines between the ends of epochs.
-
-    At the start it is 0; None after the last end, where nothing was measured.
-    """
-    before, low = 0.0, 0.0
-    for end, score in zip(ends, scores, strict=True):
-        if seconds <= end:
-            return low + (score - low) * (seconds - before) / (end - before)
-        before, low = end, score
-    return None
-
-
-def at_equal_seconds(curves, seconds_an_update, marks):
-    """Scores of each name at each number of seconds of training.
-
-    curves: {name: [[updates, score] after each epoch]}; seconds_an_update: {name: s}.
-    """
-    found = {}
-    for name, seconds in seconds_an_update.items():
-        curve = curves[name.removesuffix(", recorded")]
-        ends = [updates * seconds for updates, _ in curve]
-        scores = [score for _, score in curve]
-        found[name] = [score_after(mark, ends, scores) for mark in marks]
-    return found
-
-
 def some_batch(S, B, V):
     """B random sentences of S words, and translations as long."""
     torch.manual_seed(0)
