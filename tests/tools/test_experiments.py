@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 import multiprocessing
+import statistics
 import sys
 import time
 
@@ -203,7 +204,7 @@ def test_the_shipped_translator_scores_what_it_says():
 # --- what is stored -----------------------------------------------------------------
 
 
-# The sizes of the vocabularies that the others were measured with, the first edition's.
+# The sizes of the vocabularies that RNNsearch was measured with, the first edition's.
 FIRST_EDITION = range(448), range(596)
 
 
@@ -222,7 +223,7 @@ def test_every_arm_has_the_parameters_that_are_stored(name, build):
             found.setdefault(arm, set()).add(entry["parameters"])
     for arm, parameters in found.items():
         direction = "en-zh" if arm.endswith("Chinese") else "en-fr"
-        vocabs = runs.village(direction)[1] if name == "choices" else FIRST_EDITION
+        vocabs = FIRST_EDITION if name == "rnnsearch" else runs.village(direction)[1]
         assert parameters == {sum(p.numel() for p in build(arm, vocabs).parameters())}
 
 
@@ -234,23 +235,62 @@ def test_the_rows_of_the_speeds_are_complete_and_in_order():
     assert list(found["decoders"]["microseconds"]) == settings["decoders"]
     rows = found["steps"] + found["parts"] + found["decoding"] + [found["decoders"]]
     times = [row["microseconds"] for row in rows]
-    for entry in stored("transformer")["runs"]:
-        if entry["run"].get("times") in ("training", "decoding"):
-            assert list(map(int, entry["times"])) == found["settings"]["lengths"]
-            times += entry["times"].values()
     for row in times:
         assert all(0 < low <= middle <= high for middle, low, high in row.values())
 
 
-def test_the_rates_of_the_transformers_were_chosen_on_the_validation_split():
-    for arm in transformer.GRID:
-        scores = {
-            entry["run"]["lr"]: entry["valid_bleu"]
-            for entry in stored("transformer")["runs"]
-            if (entry["run"].get("arm"), entry["run"].get("seed")) == (arm, 0)
-        }
-        assert set(scores) == set(transformer.RATES)
-        assert max(scores, key=scores.get) == transformer.ARMS[arm]["lr"]
+def test_the_times_of_the_transformers_are_complete_and_in_order():
+    found = stored("transformer")
+    settings = found["settings"]["times"]
+    kinds = {e["run"]["times"]: e["times"] for e in found["runs"] if "times" in e}
+    assert set(kinds) == set(transformer.TIMES)
+    for kind in ("training", "decoding"):
+        assert list(map(int, kinds[kind])) == settings["lengths"]
+        for row in kinds[kind].values():
+            assert set(transformer.COMPARED) < set(row)
+            assert all(0 < low <= middle <= high for middle, low, high in row.values())
+    assert set(kinds["corpus"]["update"]) == {
+        *transformer.COMPARED,
+        "additive, recorded",
+    }
+    assert kinds["corpus"]["updates_an_epoch"] == math.ceil(
+        len(runs.up_to(runs.village("en-fr")[0]["train"], 15)) / 64
+    )
+
+
+def test_the_curve_of_a_transformer_has_a_point_for_each_epoch():
+    trained = [e for e in stored("transformer")["runs"] if "curve" in e]
+    for entry in trained:
+        ends, scores = zip(*entry["curve"], strict=True)
+        epochs = entry["run"]["num_epochs"]
+        step = entry["updates"] // epochs
+        assert list(ends) == [step * n for n in range(1, epochs + 1)]
+        # the last one is of the first validation sentences, valid_bleu of all
+        assert abs(scores[-1] - entry["valid_bleu"]) < 6
+    assert len(trained) >= 3 * 2 * len(transformer.COMPARED) + 3
+
+
+def test_additive_moves_little_from_other_random_starts():
+    """Notebook 14 shows the runs of 08 beside its own: the same model and batches."""
+    found = []
+    for name in ("choices", "transformer"):
+        entries = [e for e in stored(name)["runs"] if e["run"].get("arm") == "additive"]
+        assert {e["parameters"] for e in entries} == {378_948}
+        epochs = {e["run"]["num_epochs"] for e in entries}
+        found.append({n: own_bleu(entries, n) for n in epochs})
+    assert found[0].keys() == found[1].keys() == {4, 12}
+    for n, bleus in found[0].items():
+        assert statistics.mean(bleus) == pytest.approx(
+            statistics.mean(found[1][n]), abs=3
+        )
+
+
+def own_bleu(entries, epochs):
+    """BLEU of each seed, at the rate with the lowest validation loss of seed 0."""
+    entries = [e for e in entries if e["run"]["num_epochs"] == epochs]
+    first = [e for e in entries if e["run"]["seed"] == 0 and e["valid_loss"]]
+    rate = min(first, key=lambda e: e["valid_loss"])["run"]["lr"]
+    return [e["bleu"] for e in entries if e["run"]["lr"] == rate]
 
 
 def test_a_beam_of_one_found_what_greedy_decoding_finds():
