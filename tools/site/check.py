@@ -19,6 +19,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 from tools import chromium
 
 AXE = Path("build/tools/node_modules/axe-core/axe.min.js")
+SEARCH = "search.html?q=annotation"  # what it finds stands among formulas
 PHONE = {"width": 390, "height": 844}
 THEMES = {"light": None, "dark": ["color-contrast"]}  # dark: what colours can change
 
@@ -149,6 +150,8 @@ def check(page, folder, axe=AXE):
     paths = sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*.html")
     )
+    if (folder / "search.html").is_file():
+        paths.append(SEARCH)
     pages = {}
     page.set_viewport_size(PHONE)
     with served(folder) as base:

@@ -47,10 +47,12 @@ html_theme_options = {"top_of_page_buttons": []}
 html_static_path = [
     "site.css",
     "explorer.js",
+    "search.js",
     "../../build/tools/node_modules/mathjax/es5/tex-svg.js",
 ]
 html_extra_path = ["../../build/site-extra"]
 html_css_files = ["site.css"]
+html_js_files = ["search.js"]
 mathjax_path = "tex-svg.js"
 html_copy_source = False
 html_show_sphinx = False
