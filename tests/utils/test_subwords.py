@@ -232,7 +232,7 @@ def test_every_sampled_cut_spells_the_words(village, vocabs, lang):
 
 
 def test_byte_pairs_cut_in_one_way_and_nothing_is_drawn(village, vocabs, capfd):
-    """Pieces are joined pair by pair, the most frequent first (Sennrich et al., 2016)."""
+    """The most frequent pair is joined first (Sennrich et al., 2016)."""
     words = [["abab", "ab", "ac"]] * 3  # "a b" is the most frequent pair
     joined = SubwordVocab.train(words, "en", 10, at_most=True, model_type="bpe")
     assert "ab" in [piece.removeprefix("▁") for piece in joined.idx_to_token]
