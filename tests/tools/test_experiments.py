@@ -193,8 +193,8 @@ def test_the_shipped_translator_is_of_the_recipe():
     assert saved.notes["settings"] == asdict(Settings())
     vocabs = saved.src_vocab, saved.tgt_vocab
     assert list(map(len, vocabs)) == [Settings().source_pieces] * 2
-    for entry in stored("multi30k")["runs"]:
-        if entry["run"].get("arm") == "small":
+    for entry in measured_real_translation():
+        if entry["run"]["arm"] == "small":
             parameters = sum(p.numel() for p in saved.model.parameters())
             assert entry["parameters"] == parameters
             assert entry["vocabularies"] == list(map(len, vocabs))
@@ -322,8 +322,13 @@ def test_arms_that_are_compared_had_the_same_number_of_updates():
     assert all(len(found) == 1 for found in updates.values())
 
 
+def measured_real_translation():
+    """The stored runs of the plan; the first edition had others."""
+    return [e for e in stored("multi30k")["runs"] if e["run"] in multi30k.RUNS]
+
+
 def test_epochs_of_real_translation_were_chosen_on_the_validation_split():
-    for entry in stored("multi30k")["runs"]:
+    for entry in measured_real_translation():
         losses = [epoch["valid_loss"] for epoch in entry["history"]]
         assert losses[entry["best_epoch"] - 1] == min(losses)
         about = entry["run"]
