@@ -18,6 +18,7 @@ from tools.experiments.runs import (
     up_to,
     village,
 )
+from utils.attention import BilinearAttention
 from utils.data import Batch
 from utils.text import UNK_ID
 
@@ -43,6 +44,7 @@ ARMS = {
     "Luong, scaled dot": {"score": "scaled dot", "feed": "attentional"},
     "dot": {"score": "dot"},
     "general": {"score": "general"},
+    "scaled general": {"score": "general", "scaled": True},
     "location": {"score": "location"},
     "context in the output": {"score": "additive", "context_in_output": True},
     "Luong, additive, context fed": {"score": "additive", "feed": "context"},
@@ -59,7 +61,7 @@ ARMS = {
     "untrained": {"score": "additive"},
 }
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
-ONE_BUDGET = "fixed context", "one direction", "Luong, dot", "Luong, general"
+ONE_BUDGET = "one direction", "Luong, dot", "Luong, general"
 ERASED = "untrained", "fixed context", "dot", "general", "additive"
 
 
@@ -71,6 +73,13 @@ def plan(done):
             budgets = [SHORT] if arm in ONE_BUDGET else [SHORT, LONG]
             runs += at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
     return runs
+
+
+class ScaledBilinearAttention(BilinearAttention):
+    """General, divided by the square root of the size, as the scaled dot product is."""
+
+    def score(self, queries, projected_keys):
+        return super().score(queries * queries.shape[-1] ** -0.5, projected_keys)
 
 
 def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
@@ -88,7 +97,11 @@ def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
         "hierarchical": "hierarchical",
     }
     kind = next((kinds[name] for name in plan if name in kinds), "attention")
-    return build(plan.get("kind", kind), vocabs, seed, sizes, **options)
+    model = build(plan.get("kind", kind), vocabs, seed, sizes, **options)
+    if plan.get("scaled"):
+        H = sizes["num_hiddens"]
+        model.decoder.attention = ScaledBilinearAttention(H, H)
+    return model
 
 
 @torch.no_grad()
