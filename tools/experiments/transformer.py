@@ -1,10 +1,15 @@
 """Recurrent decoder and Transformer on the same sentences, and what each costs.
 
-Notebook 14 reads what is stored. About 25 minutes on one core. All arms but "brief",
-which the notebook trains again, make the same updates on the same batches. They train
-on sentences of at most 15 words; the test split has longer ones, too. The arms in GRID
-are trained at each of RATES with seed 0; the rate with the best BLEU on the validation
-split is theirs.
+Notebook 14 reads what is stored. All arms but "brief", which the notebook trains again,
+make the same updates on the same batches, each at its own rate, at two budgets. They
+train on sentences of at most 15 words; the test split has longer ones, too.
+
+A run stores its curve: the validation BLEU after each epoch, against updates. "times"
+stores the seconds of an update: for "additive" by the gradient that PyTorch records,
+and by hand. Both together give the quality at equal seconds, for either gradient. The
+rate falls to 0 at a training's end, so a score on the way is lower than that of a
+training planned to end there: compare curves with curves, and ends with ends. About an
+hour and a half on one core.
 """
 
 import statistics
@@ -13,7 +18,14 @@ from itertools import islice
 
 import torch
 
-from tools.experiments.runs import bleu_by_length, bleu_of, train, up_to, village
+from tools.experiments.runs import (
+    at_own_rate,
+    bleu_by_length,
+    bleu_of,
+    loss_of,
+    up_to,
+    village,
+)
 from tools.experiments.runs import build as build_recurrent
 from tools.experiments.score_speed import decode, in_turn, processor_seconds
 from utils import by_hand
@@ -21,12 +33,13 @@ from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, links_from_weights
 from utils.models import build_model
-from utils.training import evaluate_loss, train_step
+from utils.training import Trainer, evaluate_loss, train_step
 from utils.transformer import MultiHeadAttention
 
 WORKERS = 1
 SEEDS = (0, 1, 2)
-RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
+SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
+RATES = 0.003, 0.006, 0.012
 BUCKETS = ((1, 10), (11, 15), (16, 20), (21, 30))  # source words
 SETTINGS = {
     "direction": "en-fr",
@@ -36,9 +49,10 @@ SETTINGS = {
     "num_heads": 4,
     "num_layers": 2,
     "num_ffn": 256,
-    "num_epochs": 4,
     "max_words": 15,
     "buckets": BUCKETS,
+    "curve": 300,  # validation sentences scored after each epoch
+    "timed": 20,  # batches of the corpus, for the seconds of an update
     "times": {
         "lengths": [5, 10, 20, 40, 80],
         "vocab_size": 400,
@@ -47,29 +61,29 @@ SETTINGS = {
         "decoding_batch": 16,
     },
 }
-ARMS = {
-    "additive": {"lr": 1.2e-2},
-    "multi-head": {"lr": 6e-3, "heads": True},
-    "Transformer 64": {"lr": 6e-3, "size": 64},
-    "Transformer 128": {"lr": 3e-3, "size": 128},
-    "brief": {"lr": 6e-3, "size": 64, "max_words": 10, "num_epochs": 3},
+ARMS = {  # what differs from SETTINGS
+    "additive": {},
+    "multi-head": {"heads": True},
+    "Transformer 64": {"size": 64},
+    "Transformer 128": {"size": 128},
+    "brief": {"size": 64, "max_words": 10},
 }
-GRID = ("additive", "Transformer 64", "Transformer 128", "multi-head")
-COMPARED = list(ARMS)[:4]  # timed beside each other
-SETTINGS["arms"] = {  # so a stored run counts only if its arm was this one
-    arm: {name: value for name, value in plan.items() if name != "lr"}
-    for arm, plan in ARMS.items()
-}
-RUNS = [
-    *({"arm": arm, "seed": 0, "lr": rate} for arm in GRID for rate in RATES),
-    *(
-        {"arm": arm, "seed": seed, "lr": plan["lr"]}
-        for seed in SEEDS
-        for arm, plan in ARMS.items()
-        if seed > 0 or arm not in GRID
-    ),
-    *({"times": name} for name in ("training", "decoding", "corpus")),
-]
+COMPARED = list(ARMS)[:4]
+BRIEF = {"arm": "brief", "num_epochs": 3, "lr": 6e-3}
+SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
+
+
+def plan(done):
+    """What a step costs; each arm at its own rate, at both budgets; the brief arm."""
+    return [
+        *({"times": name} for name in TIMES),
+        *({**BRIEF, "seed": seed} for seed in SEEDS),
+        *(
+            run
+            for arm in COMPARED
+            for run in at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
+        ),
+    ]
 
 
 def build(arm, vocabs, seed=0, settings=SETTINGS):
@@ -127,29 +141,68 @@ def alignment_errors(model, pairs, vocabs):
     }
 
 
-def run(settings, arm=None, seed=None, lr=None, times=None):
-    """Time a step, or train one arm with one seed and score it."""
+def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
+    """Time a step, or train one arm with one seed and score it.
+
+    curve: [updates, validation BLEU] after each epoch, of the first `curve` sentences.
+    """
     if times:
         return {"times": TIMES[times](settings)}
-    plan = {**settings, **ARMS[arm], "lr": lr}
-    corpus, vocabs = village(plan["direction"])
+    about = {**settings, **ARMS[arm]}
+    corpus, vocabs = village(about["direction"])
     pairs, valid, test = (
-        up_to(corpus[split], plan["max_words"]) for split in ("train", "valid", "test")
+        up_to(corpus[split], about["max_words"]) for split in ("train", "valid", "test")
     )
-    model = build(arm, vocabs, seed, settings)
-    trainer = train(model, pairs, vocabs, seed, plan)
+    model, curve = build(arm, vocabs, seed, settings), []
+    watched = valid[: about["curve"]]
+    loader = BatchLoader(pairs, *vocabs, about["batch_size"], seed)
+    trainer = Trainer(model, loader, num_epochs, lr=lr, loss_function=loss_of(model))
+
+    def score(trainer):
+        curve.append([trainer.step, bleu_of(model, watched, vocabs)])
+
+    trainer.fit(checkpoint=score, progress=False)
     _, by_length = bleu_by_length(model, corpus["test"], vocabs, BUCKETS)
+    whole = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "updates": trainer.step,
-        "train_loss": round(trainer.history[-1]["train_loss"], 3),
-        "valid_loss": round(evaluate_loss(model, BatchLoader(valid, *vocabs)), 3),
+        "train_loss": round(trainer.history[-1]["train_loss"], 4),
+        "valid_loss": round(evaluate_loss(model, whole), 4),
+        "curve": curve,
         "valid_bleu": bleu_of(model, valid, vocabs),
         "bleu": bleu_of(model, test, vocabs),
         "bleu_by_length": list(by_length.values()),
         "valid_aer": alignment_errors(model, valid, vocabs),
         "aer": alignment_errors(model, test, vocabs),
     }
+
+
+def score_after(seconds, ends, scores):
+    """A score after so many seconds, by straight lines between the ends of epochs.
+
+    At the start it is 0; None after the last end, where nothing was measured.
+    """
+    before, low = 0.0, 0.0
+    for end, score in zip(ends, scores, strict=True):
+        if seconds <= end:
+            return low + (score - low) * (seconds - before) / (end - before)
+        before, low = end, score
+    return None
+
+
+def at_equal_seconds(curves, seconds_an_update, marks):
+    """Scores of each name at each number of seconds of training.
+
+    curves: {name: [[updates, score] after each epoch]}; seconds_an_update: {name: s}.
+    """
+    found = {}
+    for name, seconds in seconds_an_update.items():
+        curve = curves[name.removesuffix(", recorded")]
+        ends = [updates * seconds for updates, _ in curve]
+        scores = [score for _, score in curve]
+        found[name] = [score_after(mark, ends, scores) for mark in marks]
+    return found
 
 
 def some_batch(S, B, V):
@@ -189,28 +242,34 @@ def a_word(settings, calls):
 
 def time_training(settings):
     """`a_word` of an update."""
-    vocab, B = (
-        range(settings["times"]["vocab_size"]),
-        settings["times"]["training_batch"],
-    )
-    return a_word(
-        settings,
-        lambda S: (updates(some_batch(S, B, len(vocab)), (vocab, vocab)), B * S),
-    )
+    vocab = range(settings["times"]["vocab_size"])
+    B = settings["times"]["training_batch"]
+
+    def calls(S):
+        return updates(some_batch(S, B, len(vocab)), (vocab, vocab)), B * S
+
+    return a_word(settings, calls)
 
 
 def time_corpus(settings):
-    """Processor seconds of as many updates as an arm makes, from 20 batches."""
+    """Processor time on the corpus, from some of its batches.
+
+    update: seconds of an update; word: µs of a target word, <eos> included.
+    """
     corpus, vocabs = village(settings["direction"])
     pairs = up_to(corpus["train"], settings["max_words"])
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
-    count = settings["num_epochs"] * len(loader)
-    total = {}
-    for batch in islice(loader, 20):
+    total, words = {}, []
+    for batch in islice(loader, settings["timed"]):
+        words.append(batch.target_lens.sum().item())
         times = in_turn(updates(batch, vocabs), 2, processor_seconds)
         for name, (middle, _, _) in times.items():
-            total.setdefault(name, []).append(middle / 1e6)
-    return {name: round(count * statistics.mean(t), 1) for name, t in total.items()}
+            total.setdefault(name, []).append(middle)
+    return {
+        "update": {n: round(statistics.mean(t) / 1e6, 5) for n, t in total.items()},
+        "word": {n: round(sum(t) / sum(words), 2) for n, t in total.items()},
+        "updates_an_epoch": len(loader),
+    }
 
 
 @torch.no_grad()
@@ -225,10 +284,8 @@ def read_again(model, source, lens, T):
 
 def time_decoding(settings):
     """`a_word` of decoding, encoder included."""
-    vocab, B = (
-        range(settings["times"]["vocab_size"]),
-        settings["times"]["decoding_batch"],
-    )
+    vocab = range(settings["times"]["vocab_size"])
+    B = settings["times"]["decoding_batch"]
 
     def calls(S):
         source, lens, *_ = some_batch(S, B, len(vocab))
