@@ -83,14 +83,13 @@ ARMS = {  # the decoder, and what differs from SETTINGS
 }
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 OPTIONS = "place", "reach", "score", "feed"  # of the arm's kind
-MEASURED = list(ARMS)[:9]  # the others wait for their turn
 
 
 def plan(done):
     """Each arm at its own rate, at both budgets."""
     return [
         run
-        for arm in MEASURED
+        for arm in ARMS
         for run in at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
     ]
 
