@@ -9,7 +9,8 @@ alone. The shipped `multi30k-de-en.safetensors` is the small model, of seed 0. N
 The real text must be there: see the README.
 
 A run takes up to an hour. One that was interrupted goes on where it was: each epoch is
-kept in build/multi30k until the run is over.
+kept in build/multi30k until the run is over. Runs go two at a time; what an update
+takes by the clock is measured first, alone.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ import json
 import math
 import sys
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
@@ -40,11 +41,10 @@ from utils.metrics import (
     text_signatures,
 )
 from utils.models import build_model
-from utils.recipe import SIZES, Settings, fit, make_vocabs
+from utils.recipe import SIZES, Settings, fit, make_model, make_vocabs
 from utils.subwords import SubwordVocab, as_spelled, pieces_a_word
 from utils.training import evaluate_loss
 
-WORKERS, THREADS = 1, 2  # one run at a time, on two cores
 MODEL = RESULTS.parent / "models" / "multi30k-de-en.safetensors"
 UNFINISHED = RESULTS.parents[1] / "build" / "multi30k"
 BEAM = {"beam_size": 5, "length_penalty": 1.0}
@@ -54,6 +54,7 @@ SETTINGS = {
     "buckets": [(1, 8), (9, 11), (12, 14), (15, 18), (19, 99)],
     "examples": [8, 11, 14, 17],  # words of the sentences shown: the first of each
     "frequent": 100,  # words of each language, of which it is counted how many are cut
+    "timed": 100,  # updates, for the seconds of one
     "near": 3,  # words that a near-copy of a training sentence differs in, at most
     "signatures": signatures(),
     "text_signatures": text_signatures(),
@@ -95,6 +96,7 @@ def planned(arm, changes, seed=0, direction="de-en"):
     return {"arm": arm, "direction": direction, "changes": changes, "seed": seed}
 
 
+TIMES = [{"threads": 1}, {"threads": 2}]
 PLAN = [  # in this order: what is measured so far always says something
     planned("large", LARGE),
     planned("small", {}),
@@ -109,18 +111,28 @@ PLAN = [  # in this order: what is measured so far always says something
     ),
 ]
 MEASURED = 0  # so many runs of the plan; the others wait for their turn
-RUNS = PLAN[:MEASURED]
+
+
+def plan(done):
+    """The timings, alone; then what is measured of PLAN."""
+    timed = [entry["run"] for entry in done]
+    for n, one in enumerate(TIMES, start=1):
+        if one not in timed:
+            return TIMES[:n]
+    return TIMES + PLAN[:MEASURED]
 
 
 # One run
 
 
-def run(settings, arm, direction, changes, seed):
-    """One training and everything said about it.
+def run(settings, arm=None, direction=None, changes=None, seed=None, threads=None):
+    """Time an update, or train once and say everything about it.
 
-    minutes: of the updates, by the clock. "last": the model as the last update left it,
-    no running mean and no best epoch. losses in nats a token.
+    "last": the model as the last update left it, no running mean and no best epoch.
+    losses in nats a token.
     """
+    if threads:
+        return {"seconds_an_update": seconds_an_update(settings, threads)}
     corpus = load(arm, direction)
     chosen, start = arranged(corpus, settings, changes, seed)
     name = json.dumps([settings, arm, direction, changes, seed])
@@ -129,7 +141,6 @@ def run(settings, arm, direction, changes, seed):
     model, vocabs, trainer, best_epoch = fitted
     best = trainer.history[best_epoch - 1]
     figures = {
-        "minutes": round(trainer.seconds / 60, 1),
         "updates": trainer.step,
         "parameters": sum(p.numel() for p in model.parameters()),
         "vocabularies": list(map(len, vocabs)),
@@ -168,6 +179,24 @@ def run(settings, arm, direction, changes, seed):
     for path in out.parent.glob(f"{out.name}.*"):
         path.unlink()
     return figures
+
+
+def seconds_an_update(settings, threads):
+    """By the clock, {arm: seconds}, of the small and the large model."""
+    torch.set_num_threads(threads)
+    corpus, found = load_multi30k("de", "en"), {}
+    for arm, changes in (("small", {}), ("large", LARGE)):
+        chosen, _ = arranged(corpus, settings, {**changes, "num_epochs": 1}, seed=0)
+        vocabs = make_vocabs(corpus, chosen)
+        pairs = corpus["train"][: settings["timed"] * chosen.batch_size]
+        start = Checkpoint(make_model(chosen, vocabs), *vocabs, None, {}, {})
+        some = replace(corpus, splits={**corpus.splits, "train": pairs})
+        trainer = fit(
+            some, chosen, start=start, progress=False, loss_function=by_hand.loss
+        ).trainer
+        found[arm] = round(trainer.seconds / trainer.step, 4)
+    torch.set_num_threads(1)
+    return found
 
 
 def load(arm, direction):

@@ -4,8 +4,7 @@ An experiment is a module of this folder. It has SETTINGS, plain values; `run(se
 ...)`, which returns a dict of figures; and RUNS, a list of dicts with the other
 arguments of `run`, or `plan(done)`, which names them by what is measured so far, as
 `at_own_rate` does. With neither it is measured in one go. NOTES: what else is stored
-beside the settings. WORKERS: how many runs go at a time, 2 if it isn't there; THREADS:
-of each of them, 1 if it isn't there.
+beside the settings. WORKERS: how many runs go at a time, 2 if it isn't there.
 """
 
 import json
@@ -180,25 +179,24 @@ def measure(name, folder=RESULTS):
     """Make the runs of an experiment that its file doesn't hold; store each at once.
 
     So a measurement can be interrupted. What is stored counts only if it was made with
-    the settings and notes of now. Each run is in a process of its own.
+    the settings and notes of now. Each run is in a process of its own, with one thread.
     """
     experiment = import_module(f"tools.experiments.{name}")
     path = folder / f"{name}.json"
     about = {"settings": experiment.SETTINGS, **getattr(experiment, "NOTES", {})}
-    threads = {"threads_a_run": getattr(experiment, "THREADS", 1)}
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if not json.loads(json.dumps(about)).items() <= stored.items():
         stored = {}
     if not {"RUNS", "plan"} & vars(experiment).keys():
         if not stored:
-            store(path, about, threads | experiment.run(experiment.SETTINGS))
+            store(path, about, experiment.run(experiment.SETTINGS))
         return
     plan = getattr(experiment, "plan", lambda done: experiment.RUNS)
     entries, going = stored.get("runs", []), {}
     with ProcessPoolExecutor(
         getattr(experiment, "WORKERS", 2),
         initializer=torch.set_num_threads,
-        initargs=(getattr(experiment, "THREADS", 1),),
+        initargs=(1,),
     ) as pool:
         while True:
             named = plan(entries)
@@ -214,7 +212,7 @@ def measure(name, folder=RESULTS):
                 print(name, entry, flush=True)
                 entries.append(entry)
                 in_order = [e for run in named for e in entries if is_of(e, run)]
-                store(path, about, {**threads, "runs": in_order})
+                store(path, about, {"runs": in_order})
 
 
 def attempt(run, settings, arguments):
@@ -240,6 +238,7 @@ def store(path, about, figures):
         "torch": torch.__version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "threads_a_run": 1,
         **figures,
     }
     path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
