@@ -203,7 +203,7 @@ def test_the_shipped_translator_scores_what_it_says():
 # --- what is stored -----------------------------------------------------------------
 
 
-# The sizes of the vocabularies that the others were measured with, the first edition's.
+# The sizes of the vocabularies that "transformer" was measured with: first edition's.
 FIRST_EDITION = range(448), range(596)
 
 
@@ -222,7 +222,8 @@ def test_every_arm_has_the_parameters_that_are_stored(name, build):
             found.setdefault(arm, set()).add(entry["parameters"])
     for arm, parameters in found.items():
         direction = "en-zh" if arm.endswith("Chinese") else "en-fr"
-        vocabs = runs.village(direction)[1] if name == "choices" else FIRST_EDITION
+        old = name == "transformer"
+        vocabs = FIRST_EDITION if old else runs.village(direction)[1]
         assert parameters == {sum(p.numel() for p in build(arm, vocabs).parameters())}
 
 
@@ -251,18 +252,6 @@ def test_the_rates_of_the_transformers_were_chosen_on_the_validation_split():
         }
         assert set(scores) == set(transformer.RATES)
         assert max(scores, key=scores.get) == transformer.ARMS[arm]["lr"]
-
-
-def test_a_beam_of_one_found_what_greedy_decoding_finds():
-    with_beams = [entry for entry in stored("rnnsearch")["runs"] if "beams" in entry]
-    assert len(with_beams) == 2 * len(rnnsearch.SEEDS)
-    for entry in with_beams:
-        for row in entry["beams"]:
-            shares = row["same_words"] + row["above"] + row["below"]
-            assert shares == pytest.approx(1, abs=0.002)
-            if row["beam_size"] == 1:  # a batch of other sentences, another cap
-                assert row["same_words"] == 1
-                assert row["bleu"] == pytest.approx(entry["bleu"], abs=0.1)
 
 
 def test_no_beam_finds_what_an_exact_search_misses():
@@ -316,6 +305,14 @@ def test_epochs_of_real_translation_were_chosen_on_the_validation_split():
 
 
 # --- what the scripts compute -------------------------------------------------------
+
+
+def test_rows_that_come_a_step_early_are_moved_to_their_words():
+    """Links (source, target). Row i looks at what word i + 1 translates, but the last."""
+    gold, early = {(0, 0), (1, 1), (2, 2)}, {(1, 0), (2, 1), (2, 2)}
+    moved = rnnsearch.moved_down(early, num_words=3)
+    assert moved == {(1, 0), (1, 1), (2, 2)}  # the first word keeps its own row
+    assert len(moved & gold) == 2 > len(early & gold)
 
 
 def test_erasing_finds_the_word_that_a_model_uses():

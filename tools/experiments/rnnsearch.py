@@ -66,21 +66,26 @@ def build(arm, vocabs, seed=0, settings=SETTINGS):
 
 
 def error_rates(model, pairs, vocabs):
-    """Alignment error rates: of the weights' rows as they are, and of later ones.
+    """Alignment error rates: of the weights' rows as they are, and moved down by one.
 
-    shifted: each target word has the row of the word after it, for a decoder whose
-    weights come a step too early; the last word keeps its own.
+    aer_shifted: each target word has the row of the word before it, for a decoder that
+    looks a step ahead, as one does whose output hasn't read this step's context; the
+    first word keeps its own.
     """
     links, gold = attention_links(model, pairs, vocabs), gold_links(pairs)
-    last = [len(pair.target) - 1 for pair in pairs]
     moved = [
-        {(j, i - 1) for j, i in found if i} | {(j, i) for j, i in found if i == end}
-        for found, end in zip(links, last, strict=True)
+        moved_down(found, len(p.target)) for found, p in zip(links, pairs, strict=True)
     ]
     return {
         "aer": round(alignment_error_rate(links, *gold).aer, 3),
         "aer_shifted": round(alignment_error_rate(moved, *gold).aer, 3),
     }
+
+
+def moved_down(links, num_words):
+    """Links (source, target): those of target word i go to word i + 1 of num_words."""
+    down = {(j, i + 1) for j, i in links if i + 1 < num_words}
+    return down | {(j, i) for j, i in links if i == 0}
 
 
 def run(settings, arm, seed, num_epochs, lr):
