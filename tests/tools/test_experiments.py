@@ -308,7 +308,7 @@ def test_epochs_of_real_translation_were_chosen_on_the_validation_split():
 
 
 def test_rows_that_come_a_step_early_are_moved_to_their_words():
-    """Links (source, target). Row i looks at what word i + 1 translates, but the last."""
+    """Links (source, target). Row i looks at what word i + 1 translates."""
     gold, early = {(0, 0), (1, 1), (2, 2)}, {(1, 0), (2, 1), (2, 2)}
     moved = rnnsearch.moved_down(early, num_words=3)
     assert moved == {(1, 0), (1, 1), (2, 2)}  # the first word keeps its own row
