@@ -9,7 +9,7 @@ stores the seconds of an update: for "additive" by the gradient that PyTorch rec
 and by hand. Both together give the quality at equal seconds, for either gradient. The
 rate falls to 0 at a training's end, so a score on the way is lower than that of a
 training planned to end there: compare curves with curves, and ends with ends. About an
-hour and a half on one core.
+hour on one core.
 """
 
 import statistics
