@@ -116,11 +116,13 @@ class DotProductAttention(Attention):
 class BilinearAttention(Attention):
     """s^T W_a h, the score "general" of Luong et al. (2015, section 3.1).
 
-    W_k = W_a takes a key to the query's size: the sizes may differ.
+    W_k = W_a takes a key to the query's size: the sizes may differ. scaled: divided by
+    the square root of that size, as the scaled dot product.
     """
 
-    def __init__(self, key_size, query_size, dropout=0.0):
+    def __init__(self, key_size, query_size, scaled=False, dropout=0.0):
         super().__init__(key_size, query_size, dropout)
+        self.scale = query_size**-0.5 if scaled else 1.0
         self.W_k = nn.Linear(key_size, query_size, bias=False)
 
     def project_keys(self, keys):
@@ -129,7 +131,7 @@ class BilinearAttention(Attention):
 
     def score(self, queries, projected_keys):
         """(B, Q, query_size), (B, K, query_size) -> scores (B, Q, K)."""
-        return torch.bmm(queries, projected_keys.transpose(1, 2))
+        return torch.bmm(queries * self.scale, projected_keys.transpose(1, 2))
 
 
 class LocationAttention(Attention):

@@ -133,7 +133,7 @@ def build_attention(score, D, H, dropout, num_positions=None, num_heads=None):
     if score in ("dot", "scaled dot"):
         return DotProductAttention(D, H, score == "scaled dot", dropout)
     if score == "general":
-        return BilinearAttention(D, H, dropout)
+        return BilinearAttention(D, H, dropout=dropout)
     if score == "location":
         return LocationAttention(D, H, num_positions, dropout)
     if score == "multi-head":

@@ -47,7 +47,7 @@ class LuongDecoder(AttentionDecoder):
         self.feed, self.fed_size = feed, fed_size(feed, D, H)
         self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = make_gru(self.fed_size + embed_size, H, num_layers, dropout)
-        self.attention = attention or BilinearAttention(D, H, dropout)
+        self.attention = attention or BilinearAttention(D, H, dropout=dropout)
         self.W_c = nn.Linear(D + H, H, bias=False)
         self.dense = nn.Linear(H, vocab_size)
         self.bridge = Bridge(D, H)

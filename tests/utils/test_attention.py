@@ -51,6 +51,10 @@ def general(attention, query, keys, k):
     return sum(query[i] * W[i, j] * keys[k, j] for i, j in places)
 
 
+def scaled_general(attention, query, keys, k):
+    return general(attention, query, keys, k) / math.sqrt(len(query))
+
+
 def location(attention, query, keys, k):
     return sum(attention.W_q.weight[k, i] * query[i] for i in range(len(query)))
 
@@ -60,6 +64,7 @@ SCORES = {  # a score as a loop, the sizes of keys and queries, how to make it
     dot: (3, 3, lambda: DotProductAttention(3, 3)),
     scaled_dot: (3, 3, lambda: DotProductAttention(3, 3, scaled=True)),
     general: (3, 2, lambda: BilinearAttention(3, 2)),
+    scaled_general: (3, 2, lambda: BilinearAttention(3, 2, scaled=True)),
     location: (3, 2, lambda: LocationAttention(3, 2, 7)),
 }
 each_score = pytest.mark.parametrize("score", SCORES, ids=lambda s: s.__name__)

@@ -75,13 +75,6 @@ def plan(done):
     return runs
 
 
-class ScaledBilinearAttention(BilinearAttention):
-    """General, divided by the square root of the size, as the scaled dot product is."""
-
-    def score(self, queries, projected_keys):
-        return super().score(queries * queries.shape[-1] ** -0.5, projected_keys)
-
-
 def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm."""
     plan = ARMS[arm]
@@ -100,7 +93,7 @@ def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
     model = build(plan.get("kind", kind), vocabs, seed, sizes, **options)
     if plan.get("scaled"):
         H = sizes["num_hiddens"]
-        model.decoder.attention = ScaledBilinearAttention(H, H)
+        model.decoder.attention = BilinearAttention(H, H, scaled=True)
     return model
 
 

@@ -66,10 +66,11 @@ def loss_of(model):
     return by_hand.loss
 
 
-def train(model, pairs, vocabs, seed, plan):
+def train(model, pairs, vocabs, seed, plan, checkpoint=None):
     """Train by the plan's num_epochs, batch_size and lr; returns the Trainer.
 
     label_smoothing: 0 where the plan has none. seed: of the order of the batches.
+    checkpoint: called after each epoch.
     """
     loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
     trainer = Trainer(
@@ -81,7 +82,7 @@ def train(model, pairs, vocabs, seed, plan):
             loss_of(model), label_smoothing=plan.get("label_smoothing", 0.0)
         ),
     )
-    return trainer.fit(progress=sys.stderr.isatty())
+    return trainer.fit(checkpoint=checkpoint, progress=sys.stderr.isatty())
 
 
 def trained(model, pairs, valid, vocabs, seed, plan):

@@ -22,7 +22,7 @@ from tools.experiments.runs import (
     at_own_rate,
     bleu_by_length,
     bleu_of,
-    loss_of,
+    train,
     up_to,
     village,
 )
@@ -33,7 +33,7 @@ from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, links_from_weights
 from utils.models import build_model
-from utils.training import Trainer, evaluate_loss, train_step
+from utils.training import evaluate_loss, train_step
 from utils.transformer import MultiHeadAttention
 
 SEEDS = (0, 1, 2)
@@ -159,13 +159,12 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     )
     model, curve = build(arm, vocabs, seed, settings), []
     watched = valid[: about["curve"]]
-    loader = BatchLoader(pairs, *vocabs, about["batch_size"], seed)
-    trainer = Trainer(model, loader, num_epochs, lr=lr, loss_function=loss_of(model))
+    about |= {"num_epochs": num_epochs, "lr": lr}
 
     def score(trainer):
         curve.append([trainer.step, bleu_of(model, watched, vocabs)])
 
-    trainer.fit(checkpoint=score, progress=False)
+    trainer = train(model, pairs, vocabs, seed, about, checkpoint=score)
     _, by_length = bleu_by_length(model, corpus["test"], vocabs, BUCKETS)
     whole = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
     return {
