@@ -1,10 +1,11 @@
-"""What a second process brings at most: updates of the training command's model.
+"""What a second process brings: updates of the training command's model.
 
-Notebook 15 reads what is stored. About a minute. Each arrangement runs under torchrun
-in processes of its own, one thread each, on the same batches of 64 sentences; two
-processes take every other sentence. Measured is the processor time that the first
-process spends on an update. Waiting for the other isn't counted, and neither is what
-other programs do meanwhile. So the clock can't show a larger gain than this.
+Notebook 15 reads what is stored. A few minutes, with nothing else running. Each
+arrangement runs under torchrun in processes of its own, one thread each, on the same
+batches of 64 sentences; two processes take every other sentence. Measured is what an
+update takes by the clock; and the processor time that the first process spends on it,
+in which waiting for the other isn't counted. Without dropout, so that the losses of one
+and of two processes can be compared.
 """
 
 import json
@@ -12,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
@@ -22,7 +24,6 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from tools.experiments.runs import RESULTS, village
-from tools.experiments.score_speed import processor_seconds
 from utils import by_hand
 from utils.data import BatchLoader
 from utils.models import build_model
@@ -34,9 +35,9 @@ SETTINGS = {
     "embed_size": 128,
     "num_hiddens": 256,
     "enc_hiddens": 384,
-    "dropout": 0.3,
+    "dropout": 0.0,
     "batch_size": 64,
-    "updates": 20,
+    "updates": 60,
     "warmup": 5,
     "threads": 1,
     "rounds": 3,
@@ -46,7 +47,7 @@ ARRANGEMENTS = {"one": (1, False), "two": (2, True), "two, no exchange": (2, Fal
 
 
 def work(path, exchange, settings=SETTINGS):
-    """One process under torchrun: its milliseconds for each update, into a file."""
+    """One process under torchrun: milliseconds an update and losses, into a file."""
     torch.set_num_threads(settings["threads"])
     rank, world, _ = join_processes()
     torch.manual_seed(0)
@@ -61,21 +62,33 @@ def work(path, exchange, settings=SETTINGS):
     together = DistributedDataParallel(share)
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
+    losses = []  # of this process's share, weighted: the processes' mean is the batch's
 
     def update(batch):
         with nullcontext() if exchange else together.no_sync():
             adam.zero_grad()
-            together(batch).backward()
+            loss = together(batch)
+            loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
+        losses.append(loss.detach())
 
     batches = list(islice(loader, settings["warmup"] + settings["updates"]))
-    times = [processor_seconds(partial(update, batch)) for batch in batches]
+    for batch in batches[: settings["warmup"]]:
+        update(batch)
+    clock, processor = time.perf_counter(), time.process_time()
+    for batch in batches[settings["warmup"] :]:
+        update(batch)
+    clock, processor = time.perf_counter() - clock, time.process_time() - processor
+    losses = torch.stack(losses)
+    dist.all_reduce(losses)
     dist.destroy_process_group()
     if rank == 0:
         words = sum(batch.target_lens.sum().item() for batch in batches)
         figures = {
-            "processor": 1e3 * statistics.mean(times[settings["warmup"] :]),
+            "clock": 1e3 * clock / settings["updates"],
+            "processor": 1e3 * processor / settings["updates"],
+            "losses": [round(x, 5) for x in (losses / world).tolist()],
             "words": words / len(batches),
             "megabytes": sum(p.numel() for p in model.parameters()) * 4 / 1e6,
         }
@@ -94,15 +107,18 @@ def figures_of(processes, exchange):
 
 
 def summary(rounds):
-    """Median, lowest and highest of each figure that changes; the others once."""
-    result = {key: round(rounds[0][key], 2) for key in ("words", "megabytes")}
-    values = [figures["processor"] for figures in rounds]
-    three = statistics.median(values), min(values), max(values)
-    return {**result, "processor": [round(value, 1) for value in three]}
+    """Median, lowest and highest of each time; what is the same in all rounds once."""
+    once = rounds[0]
+    result = {key: round(once[key], 2) for key in ("words", "megabytes")}
+    for key in ("clock", "processor"):
+        values = [figures[key] for figures in rounds]
+        three = statistics.median(values), min(values), max(values)
+        result[key] = [round(value, 1) for value in three]
+    return {**result, "losses": [once["losses"][0], once["losses"][-1]]}
 
 
 def run(settings):
-    """Milliseconds of processor an update, for each arrangement."""
+    """Milliseconds an update, first and last loss, for each arrangement."""
     rounds = [
         {name: figures_of(*plan) for name, plan in ARRANGEMENTS.items()}
         for _ in range(settings["rounds"])

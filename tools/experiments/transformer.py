@@ -27,7 +27,7 @@ from tools.experiments.runs import (
     village,
 )
 from tools.experiments.runs import build as build_recurrent
-from tools.experiments.score_speed import decode, in_turn, processor_seconds
+from tools.experiments.score_speed import in_turn, processor_seconds
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
@@ -246,6 +246,14 @@ def time_corpus(settings):
         "word": {n: round(sum(t) / sum(words), 2) for n, t in total.items()},
         "updates_an_epoch": len(loader),
     }
+
+
+@torch.no_grad()
+def decode(model, source, lens, T):
+    """Write T words one by one, the encoder included."""
+    state = model.decoder.init_state(model.encoder(source, lens), lens)
+    for _ in range(T):
+        _, state = model.decoder(source[:, :1], state)
 
 
 @torch.no_grad()
