@@ -204,10 +204,6 @@ def test_the_shipped_translator_scores_what_it_says():
 # --- what is stored -----------------------------------------------------------------
 
 
-# The sizes of the vocabularies that RNNsearch was measured with, the first edition's.
-FIRST_EDITION = range(448), range(596)
-
-
 @pytest.mark.parametrize(
     "name, build",
     [
@@ -223,20 +219,29 @@ def test_every_arm_has_the_parameters_that_are_stored(name, build):
             found.setdefault(arm, set()).add(entry["parameters"])
     for arm, parameters in found.items():
         direction = "en-zh" if arm.endswith("Chinese") else "en-fr"
-        vocabs = FIRST_EDITION if name == "rnnsearch" else runs.village(direction)[1]
+        vocabs = runs.village(direction)[1]
         assert parameters == {sum(p.numel() for p in build(arm, vocabs).parameters())}
 
 
-def test_the_rows_of_the_speeds_are_complete_and_in_order():
+def test_the_times_of_the_scores_are_complete_and_in_order():
     found = stored("score_speed")
-    settings = found["settings"]
-    assert [(row["S"], row["H"]) for row in found["steps"]] == score_speed.GRID
-    assert [[row["S"], row["H"]] for row in found["parts"]] == settings["parts"]
-    assert list(found["decoders"]["microseconds"]) == settings["decoders"]
-    rows = found["steps"] + found["parts"] + found["decoding"] + [found["decoders"]]
-    times = [row["microseconds"] for row in rows]
-    for row in times:
+    calls = score_speed.calls_of(found["settings"])
+    assert found["settings"] == score_speed.SETTINGS
+    assert {n: list(row) for n, row in found["microseconds"].items()} == {
+        name: list(row) for name, row in calls.items()
+    }
+    for row in found["microseconds"].values():
         assert all(0 < low <= middle <= high for middle, low, high in row.values())
+
+
+def test_two_processes_come_to_the_losses_of_one():
+    found = stored("processes")["milliseconds"]
+    assert found["one"]["losses"] == pytest.approx(found["two"]["losses"], abs=1e-3)
+    assert found["one"]["losses"][1] < found["one"]["losses"][0] - 1
+    for row in found.values():
+        for kind in ("clock", "processor"):
+            middle, low, high = row[kind]
+            assert 0 < low <= middle <= high
 
 
 def test_the_times_of_the_transformers_are_complete_and_in_order():
@@ -293,18 +298,6 @@ def own_bleu(entries, epochs):
     return [e["bleu"] for e in entries if e["run"]["lr"] == rate]
 
 
-def test_a_beam_of_one_found_what_greedy_decoding_finds():
-    with_beams = [entry for entry in stored("rnnsearch")["runs"] if "beams" in entry]
-    assert len(with_beams) == 2 * len(rnnsearch.SEEDS)
-    for entry in with_beams:
-        for row in entry["beams"]:
-            shares = row["same_words"] + row["above"] + row["below"]
-            assert shares == pytest.approx(1, abs=0.002)
-            if row["beam_size"] == 1:  # a batch of other sentences, another cap
-                assert row["same_words"] == 1
-                assert row["bleu"] == pytest.approx(entry["bleu"], abs=0.1)
-
-
 def test_no_beam_finds_what_an_exact_search_misses():
     for entry in stored("beams")["runs"]:
         exact, missed = entry["exact"], 1 - entry["exact"]["certain"]
@@ -356,6 +349,14 @@ def test_epochs_of_real_translation_were_chosen_on_the_validation_split():
 
 
 # --- what the scripts compute -------------------------------------------------------
+
+
+def test_rows_that_come_a_step_early_are_moved_to_their_words():
+    """Links (source, target). Row i looks at what word i + 1 translates."""
+    gold, early = {(0, 0), (1, 1), (2, 2)}, {(1, 0), (2, 1), (2, 2)}
+    moved = rnnsearch.moved_down(early, num_words=3)
+    assert moved == {(1, 0), (1, 1), (2, 2)}  # the first word keeps its own row
+    assert len(moved & gold) == 2 > len(early & gold)
 
 
 def test_erasing_finds_the_word_that_a_model_uses():

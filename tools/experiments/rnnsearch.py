@@ -1,47 +1,58 @@
-"""Which parts of RNNsearch earn their place, and what a beam finds.
+"""Which parts of RNNsearch earn their place: each part replaced, at its own rate.
 
-Notebook 09 reads what is stored. About forty minutes on two cores. Every run has the
-same sizes, pairs, batches, steps and rate, but for the one that is called "brief" and
-stops much earlier.
+All arms train and are tested on the sentences of at most 15 words of Village en-fr. The
+long budget is for those arms that a verdict compares. Notebook 09 reads what is stored.
 """
-
-from itertools import product
 
 import torch
 
-from tools.experiments.runs import aer_of, bleu_of, train, village
-from utils.data import Batch, cut
-from utils.decoding import beam_search, greedy_decode
-from utils.metrics import bleu
+from tools.experiments.runs import (
+    at_own_rate,
+    attention_links,
+    bleu_of,
+    trained,
+    up_to,
+    village,
+)
+from utils.gold import gold_links
+from utils.metrics import alignment_error_rate
 from utils.models import build_model
 from utils.rnnsearch import VARIANTS
-from utils.text import EOS_ID, PAD_ID
 
-SEEDS = (0, 1, 2, 3, 4)
+SEEDS = (0, 1, 2)
+SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
+RATES = 0.003, 0.006, 0.012
 SETTINGS = {
     "direction": "en-fr",
     "embed_size": 64,
     "num_hiddens": 96,
     "num_maxout": 48,
     "batch_size": 64,
-    "num_epochs": 2,
-    "num_pairs": 15000,
-    "lr": 6e-3,
-    "brief": {"num_epochs": 1, "num_pairs": 7500},
-    "beam_sizes": [1, 2, 5, 10],
-    "length_penalties": [0.0, 1.0],
+    "max_words": 15,
 }
 INIT = "the paper's initialisation"
-WHOLE, BRIEF = "RNNsearch", "brief"
-RUNS = [
-    {"arm": arm, "seed": seed}
-    for seed in SEEDS
-    for arm in (WHOLE, BRIEF, INIT, *list(VARIANTS)[1:])
-]
+ARMS = [*list(VARIANTS), INIT]
+LONGER = (
+    "RNNsearch",
+    "no maxout",
+    "output from s_i",
+    "output without context",
+    "no deep output",
+    "order of the released code",
+)
+
+
+def plan(done):
+    """Each arm at its own rate; those of LONGER at both budgets."""
+    runs = []
+    for arm in (*LONGER, *(arm for arm in ARMS if arm not in LONGER)):
+        budgets = [SHORT, LONG] if arm in LONGER else [SHORT]
+        runs += at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
+    return runs
 
 
 def build(arm, vocabs, seed=0, settings=SETTINGS):
-    """The untrained model of an arm; all parts are in place in "brief", too."""
+    """The untrained model of an arm."""
     torch.manual_seed(seed)
     return build_model(
         "rnnsearch",
@@ -49,77 +60,45 @@ def build(arm, vocabs, seed=0, settings=SETTINGS):
         settings["embed_size"],
         settings["num_hiddens"],
         settings["num_maxout"],
-        variant=arm if arm in VARIANTS else WHOLE,
+        variant=arm if arm in VARIANTS else "RNNsearch",
         published_init=arm == INIT,
     )
 
 
-def decode(model, pairs, vocabs, beam_size, length_penalty):
-    """Words and log-probabilities of all pairs' translations, cap as in `translate`."""
-    words, log_probs = [None] * len(pairs), [None] * len(pairs)
-    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
-    for chosen in cut(order, 128):
-        batch = Batch.from_pairs([pairs[i] for i in chosen], *vocabs)
-        ids, scores, _ = beam_search(
-            model,
-            batch.source,
-            batch.source_lens,
-            beam_size,
-            length_penalty=length_penalty,
-        )
-        if beam_size == 1:  # the two programs, compared on a trained model
-            greedy, _ = greedy_decode(model, batch.source, batch.source_lens)
-            assert torch.equal(greedy, ids), "width 1 is not greedy"
-        for i, row, score in zip(chosen, ids.tolist(), scores.tolist(), strict=True):
-            row = [word for word in row if word not in (PAD_ID, EOS_ID)]
-            words[i], log_probs[i] = vocabs[1].to_tokens(row), score
-    return words, torch.tensor(log_probs)
+def error_rates(model, pairs, vocabs):
+    """Alignment error rates: of the weights' rows as they are, and moved down by one.
 
-
-def beams(model, pairs, vocabs, settings):
-    """For each width and penalty: BLEU, and log-probabilities against greedy's."""
-    references = [list(pair.target) for pair in pairs]
-    greedy_words, greedy = decode(model, pairs, vocabs, 1, 0.0)
-    rows = []
-    for penalty, width in product(settings["length_penalties"], settings["beam_sizes"]):
-        words, log_probs = decode(model, pairs, vocabs, width, penalty)
-        gains = log_probs - greedy
-        same = torch.tensor([a == b for a, b in zip(words, greedy_words, strict=True)])
-        rows.append(
-            {
-                "beam_size": width,
-                "length_penalty": penalty,
-                "bleu": round(bleu(words, references), 2),
-                "same_words": share(same),
-                "above": share((gains > 0) & ~same),
-                "below": share((gains < 0) & ~same),
-                "log_prob": round(log_probs.mean().item(), 4),
-                "words": round(sum(map(len, words)) / len(pairs), 3),
-            }
-        )
-    return rows
-
-
-def share(found):
-    """How many of these are true, from 0 to 1."""
-    return round(found.double().mean().item(), 4)
-
-
-def run(settings, arm, seed):
-    """Train one arm with one seed; BLEU, AER and, for the whole model, beams."""
-    corpus, vocabs = village(settings["direction"])
-    model = build(arm, vocabs, seed, settings)
-    plan = {**settings, **(settings["brief"] if arm == BRIEF else {})}
-    pairs = corpus["train"][: plan["num_pairs"]]
-    trainer = train(model, pairs, vocabs, seed, plan)
-    figures = {
-        "bleu": bleu_of(model, corpus["test"], vocabs),
-        "aer": aer_of(model, corpus["test"], vocabs),
-        "train_loss": round(trainer.history[-1]["train_loss"], 4),
-        "updates": trainer.step,
-        "seconds": round(trainer.seconds),
-        "parameters": sum(p.numel() for p in model.parameters()),
+    aer_shifted: each target word has the row of the word before it, for a decoder that
+    looks a step ahead, as one does whose output hasn't read this step's context; the
+    first word keeps its own.
+    """
+    links, gold = attention_links(model, pairs, vocabs), gold_links(pairs)
+    moved = [
+        moved_down(found, len(p.target)) for found, p in zip(links, pairs, strict=True)
+    ]
+    return {
+        "aer": round(alignment_error_rate(links, *gold).aer, 3),
+        "aer_shifted": round(alignment_error_rate(moved, *gold).aer, 3),
     }
-    if arm in (WHOLE, BRIEF):
-        figures["beams"] = beams(model, corpus["test"], vocabs, settings)
-    return figures
+
+
+def moved_down(links, num_words):
+    """Links (source, target): those of target word i go to word i + 1 of num_words."""
+    down = {(j, i + 1) for j, i in links if i + 1 < num_words}
+    return down | {(j, i) for j, i in links if i == 0}
+
+
+def run(settings, arm, seed, num_epochs, lr):
+    """Train one arm with one seed; BLEU and alignment error rates on the test split."""
+    corpus, vocabs = village(settings["direction"])
+    pairs, valid, test = (
+        up_to(corpus[split], settings["max_words"])
+        for split in ("train", "valid", "test")
+    )
+    model = build(arm, vocabs, seed, settings)
+    about = {**settings, "num_epochs": num_epochs, "lr": lr}
+    return {
+        **trained(model, pairs, valid, vocabs, seed, about),
+        "bleu": bleu_of(model, test, vocabs),
+        **error_rates(model, test, vocabs),
+    }
