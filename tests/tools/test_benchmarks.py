@@ -18,7 +18,7 @@ import report
 import sides
 import timing
 import torch
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import notebooks as notebooks_command
 from utils.data import Pair
@@ -249,10 +249,11 @@ def test_memory_counts_what_is_allocated():
 def test_a_notebook_is_executed_and_its_slow_cells_are_named(tmp_path):
     cells = map(new_code_cell, ["import time", "time.sleep(0.3)\n1 + 1", ""])
     path = tmp_path / "00_small.ipynb"
-    nbformat.write(new_notebook(cells=list(cells)), path)
+    nbformat.write(new_notebook(cells=[*cells, new_markdown_cell("Two words")]), path)
     before = path.read_bytes()
     measured = notebooks_command.in_a_process(path)
     slow = measured["cells"][-1]
+    assert (measured["text_and_code"], measured["words"]) == (4, 2)
     assert measured["name"] == "00_small" and measured["seconds"] > slow["seconds"]
     assert slow["number"] == 2 and slow["seconds"] >= 0.3 and not slow["bar"]
     assert measured["megabytes"] is None or measured["megabytes"] > 10
@@ -327,13 +328,15 @@ def test_the_stored_tables_are_the_commands(tmp_path):
 
 def test_slow_cells_are_named_and_only_the_core_is_added_up():
     cells = [{"number": n, "seconds": s, "bar": n == 3} for n, s in ((3, 41), (4, 0.3))]
+    size = {"text_and_code": 80, "words": 3000}
     books = [
         {"name": "05_training", "seconds": 80.0, "megabytes": 700.0, "cells": cells},
         {"name": "07_more", "seconds": 900.0, "megabytes": None, "cells": []},
     ]
+    books = [book | size for book in books]
     text = report.notebooks_text({"notebooks": books})
     assert "- 05_training, cell 3: 41 s, with a progress bar" in text
-    assert "cell 4" not in text and "| 07_more | 900.0 |  | 0.0 |" in text
+    assert "cell 4" not in text and "| 07_more | 80 | 3000 | 900.0 |  | 0.0 |" in text
     assert "1 of the 7 core notebooks (00 to 06) take 1.3 minutes" in text
     assert "at most 5: met" in text
 

@@ -1,4 +1,4 @@
-"""One notebook, executed from a clean kernel; what it took is printed as JSON.
+"""One notebook, executed from a clean kernel; its size and what it took, as JSON.
 
     python tools/benchmarks/one_notebook.py notebooks/00_start_here.ipynb
 
@@ -19,13 +19,16 @@ WIDGET = "application/vnd.jupyter.widget-view+json"  # what a bar of tqdm is dra
 
 
 def execute(path):
-    """One notebook from a clean kernel: its seconds, its slow cells, its memory."""
+    """One notebook from a clean kernel: its size, seconds, slow cells and memory."""
     book = nbformat.read(path, as_version=4)
+    texts = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
     folder = {"metadata": {"path": str(path.parent)}}
     start = time.perf_counter()
     NotebookClient(book, timeout=None, resources=folder).execute()
     return {
         "name": path.stem,
+        "text_and_code": len(book.cells),
+        "words": sum(len(text.split()) for text in texts),
         "seconds": time.perf_counter() - start,
         **used_by_the_kernel(),
         "cells": slow_cells(book),

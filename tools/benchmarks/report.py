@@ -55,7 +55,9 @@ def notebooks_text(measured):
     for book in books:
         slowest = max((cell["seconds"] for cell in book["cells"]), default=0.0)
         peak = "" if book["megabytes"] is None else f"{book['megabytes']:.0f}"
-        lines.append([book["name"], f"{book['seconds']:.1f}", peak, f"{slowest:.1f}"])
+        size = [str(book[name]) for name in ("text_and_code", "words")]
+        took = [f"{book['seconds']:.1f}", peak, f"{slowest:.1f}"]
+        lines.append([book["name"], *size, *took])
         slow += [
             f"- {book['name']}, cell {cell['number']}: {cell['seconds']:.0f} s, "
             f"{'with' if cell['bar'] else '**without**'} a progress bar"
@@ -68,7 +70,8 @@ def notebooks_text(measured):
         f"{sum(core) / 60:.1f} minutes; target at most {CORE_MINUTES}: "
         f"{verdict(sum(core) <= 60 * CORE_MINUTES)}."
     )
-    head = ["notebook", "seconds", "memory, MB", "slowest cell, seconds"]
+    head = ["notebook", "cells", "words"]
+    head += ["seconds", "memory, MB", "slowest cell, seconds"]
     slow = "\n".join(slow) or "No cell takes more than 10 seconds."
     return "\n\n".join([markdown(lines, head), total, slow])
 
