@@ -18,7 +18,7 @@ help:
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
 	@echo "make model      train the small models that come with the course again"
-	@echo "make results    measure what data/results doesn't hold yet (all of it: four hours)"
+	@echo "make results    measure what data/results doesn't hold yet (all of it: six hours)"
 	@echo "make results-real  the same on real text, which must be there or is downloaded (hours)"
 	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
