@@ -348,11 +348,15 @@ def test_the_stored_results_are_no_quick_run():
 
 
 def test_the_notebooks_say_how_long_their_cells_run():
-    """Their first lines against the stored measurement; "a minute" is 60 seconds."""
+    """Their first lines against the stored measurement; "a minute" is 60 seconds.
+
+    Within a factor of two, as one machine of two cores differs from another.
+    """
     stored = json.loads((report.FOLDER / "notebooks.json").read_text(encoding="utf-8"))
     for book in stored["notebooks"]:
         path = notebooks_command.ROOT / "notebooks" / f"{book['name']}.ipynb"
         said = " ".join(nbformat.read(path, 4).cells[0].source.split())
         found = re.search(r"the cells run in about (a minute|(\d+) seconds)", said)
         seconds = int(found[2] or 60)
-        assert abs(seconds - book["seconds"]) < max(10, 0.5 * seconds), book["name"]
+        close = abs(seconds - book["seconds"]) < 10
+        assert close or 0.5 < book["seconds"] / seconds < 2, book["name"]
