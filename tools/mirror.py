@@ -25,7 +25,8 @@ WHOLE_MODULES = ("attention", "seq2seq", "variants", "transformer")
 GUARDS = ("check_", "require_")
 # ... without these, which only connect the parts, ...
 PLUMBING = {
-    "variants": "FixedTranslatorDecoder decoder_sizes fed_size known_layers "
+    "variants": "FixedTranslatorDecoder UntiedTranslatorDecoder "
+    "PlainTranslatorDecoder decoder_sizes fed_size known_layers "
     "known_place positions",
     "transformer": "head_size",
     "seq2seq": "Bridge num_rows",

@@ -37,13 +37,19 @@ from utils.training import batch_loss, require_smoothing
 from utils.variants import (
     DropoutEmbedding,
     FixedTranslatorDecoder,
+    PlainTranslatorDecoder,
     Readout,
     TranslatorDecoder,
+    UntiedTranslatorDecoder,
 )
 
-ATTENDING = (Seq2SeqAttentionDecoder, TranslatorDecoder)
+ATTENDING = (
+    Seq2SeqAttentionDecoder,
+    TranslatorDecoder,
+    UntiedTranslatorDecoder,
+    PlainTranslatorDecoder,
+)
 FIXED = (Seq2SeqDecoder, FixedTranslatorDecoder)
-WITH_READOUT = (TranslatorDecoder, FixedTranslatorDecoder)
 # The parts that are computed here: exactly these classes, and nn's own.
 PARTS = {
     *ATTENDING,
@@ -327,7 +333,7 @@ def own_loss(model, batch, label_smoothing=0.0):
     real = targets != PAD_ID
     if not real.all():  # padding between words
         outputs, targets = outputs[real], targets[real]
-    if isinstance(decoder, WITH_READOUT):
+    if isinstance(dense, Readout):
         outputs, dense = dense.features(outputs), dense.out
     # In pieces of 512 words a large vocabulary's scores stay in the processor's cache.
     pieces = nn.LinearCrossEntropyOptions(batch_chunk_size=512, chunking_method=None)
@@ -358,12 +364,12 @@ def decoder_outputs(model, batch, has_word):
     if isinstance(decoder, FIXED):
         state = decoder.init_state((outputs, last[None]))
         states, contexts = fixed_states(decoder, words, state, has_word)
-    else:
-        state = decoder.init_state((outputs, last[None]), batch.source_lens)
-        states, contexts = attention_states(decoder, words, state, has_word)
-    if isinstance(decoder, WITH_READOUT):
+        if not isinstance(decoder.dense, Readout):
+            return states
         return torch.cat((states, contexts, words), dim=-1)
-    return states
+    state = decoder.init_state((outputs, last[None]), batch.source_lens)
+    states, contexts = attention_states(decoder, words, state, has_word)
+    return decoder.output(states, contexts, words)
 
 
 def fixed_states(decoder, words, state, has_word):

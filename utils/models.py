@@ -39,7 +39,9 @@ from utils.variants import (
     LocalDecoder,
     LuongDecoder,
     NearDecoder,
+    PlainTranslatorDecoder,
     TranslatorDecoder,
+    UntiedTranslatorDecoder,
     WindowDecoder,
 )
 
@@ -233,6 +235,8 @@ KINDS = {
     "local": partial(recurrent, LocalDecoder),
     "coverage": partial(recurrent, CoverageDecoder),
     "translator": partial(translator, TranslatorDecoder),
+    "untied translator": partial(translator, UntiedTranslatorDecoder),
+    "plain translator": partial(translator, PlainTranslatorDecoder),
     "fixed translator": partial(translator, FixedTranslatorDecoder),
     "rnnsearch": rnnsearch,
     "transformer": transformer,

@@ -1,7 +1,8 @@
 """Subwords: pieces of words, so that a small vocabulary can write any word.
 
-The pieces and the cutting are sentencepiece's unigram model (Kudo, 2018). `▁` begins a
-word: `▁snow board` is one word of two pieces.
+The pieces and the cutting are sentencepiece's unigram model (Kudo, 2018), or, on
+request, its byte-pair encoding (Sennrich et al., 2016). `▁` begins a word: `▁snow
+board` is one word of two pieces.
 """
 
 import io
@@ -68,10 +69,11 @@ class SubwordVocab:
         self._ways = {word: ([[UNK_ID]], [0.0]) for word in SPECIALS}
 
     @classmethod
-    def train(cls, sentences, lang, size, at_most=False):
+    def train(cls, sentences, lang, size, at_most=False, model_type="unigram"):
         """Learn `size` pieces (specials included) from lists of words.
 
-        Raises ValueError when the text has too many characters for so few or, unless
+        model_type: "unigram", or "bpe", which cuts a word in one way only. Raises
+        ValueError when the text has too many characters for so few or, unless
         there may be fewer (at_most), is too small for so many.
         """
         lines = [" ".join(_units(check_tokens(s), lang)) for s in sentences]
@@ -82,6 +84,7 @@ class SubwordVocab:
                 sentence_iterator=iter(lines),
                 model_writer=model,
                 vocab_size=size,
+                model_type=model_type,
                 hard_vocab_limit=not at_most,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
@@ -126,7 +129,8 @@ class SubwordVocab:
     def sample(self, words, rng, alpha):
         """Ids of words, each cut in a way drawn by its probability to the power alpha.
 
-        Subword regularisation (Kudo, 2018, section 3.1). rng: a random.Random.
+        Subword regularisation (Kudo, 2018, section 3.1). rng: a random.Random. Raises
+        ValueError for byte pairs, which have no probabilities.
         """
         ids = []
         for word in _units(words, self.lang):
@@ -147,7 +151,12 @@ class SubwordVocab:
 
     def _ways_of(self, word):
         if word not in self._ways:
-            ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
+            try:
+                ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
+            except RuntimeError as error:
+                raise ValueError(
+                    "byte pairs cut a word in one way only: there is none to draw"
+                ) from error
             score = self._pieces.get_score  # a log-probability
             self._ways[word] = ways, [sum(map(score, way)) for way in ways]
         return self._ways[word]

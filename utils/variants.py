@@ -353,8 +353,28 @@ class TranslatorDecoder(Seq2SeqAttentionDecoder):
         return torch.cat((s, context, x), dim=-1)
 
 
+class UntiedTranslatorDecoder(TranslatorDecoder):
+    """The same, but the matrix that writes words is not the one that reads them."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.dense.out.weight = nn.Parameter(self.embedding.weight.detach().clone())
+
+
+class PlainTranslatorDecoder(TranslatorDecoder):
+    """The same without a readout: words are written from s_i alone (dropout on it)."""
+
+    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
+        sizes = vocab_size, embed_size, num_hiddens, dropout, enc_hiddens
+        super().__init__(*sizes)
+        self.dense = nn.Linear(num_hiddens, vocab_size)
+
+    def output(self, s, context, x):
+        return self.dropout(s)
+
+
 class FixedTranslatorDecoder(Seq2SeqDecoder):
-    """The same without attention: one context, the encoder's last state."""
+    """`TranslatorDecoder` without attention: one context, the encoder's last state."""
 
     def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
         Decoder.__init__(self)

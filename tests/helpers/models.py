@@ -42,6 +42,11 @@ CATALOGUE = {
     "coverage": ("coverage", DEEP),
     "translator": ("translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
     "translator, one size": ("translator", {**GRU, "enc_hiddens": 6, "dropout": 0.0}),
+    "untied translator": (
+        "untied translator",
+        {**GRU, "enc_hiddens": 8, "dropout": 0.0},
+    ),
+    "plain translator": ("plain translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
     "fixed translator": ("fixed translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
     "transformer": ("transformer", {"num_hiddens": 8, "num_heads": 2, "num_ffn": 5}),
     **{variant: ("rnnsearch", {**GRU, "variant": variant}) for variant in VARIANTS},

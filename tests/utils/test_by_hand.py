@@ -16,7 +16,8 @@ from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.text import PAD_ID
 from utils.training import batch_loss
 
-COMPUTED = ["attention", "fixed", "translator", "fixed translator"]
+TRANSLATORS = ["", "fixed ", "untied ", "plain "]
+COMPUTED = ["attention", "fixed", *(f"{way}translator" for way in TRANSLATORS)]
 
 
 def build(kind, dropout=0.0, bidirectional=True, enc_hiddens=10):

@@ -231,6 +231,20 @@ def test_every_sampled_cut_spells_the_words(village, vocabs, lang):
     assert sampled(3) == sampled(3) != sampled(4)  # the generator alone decides
 
 
+def test_byte_pairs_cut_in_one_way_and_nothing_is_drawn(village, vocabs, capfd):
+    """The most frequent pair is joined first (Sennrich et al., 2016)."""
+    words = [["abab", "ab", "ac"]] * 3  # "a b" is the most frequent pair
+    joined = SubwordVocab.train(words, "en", 10, at_most=True, model_type="bpe")
+    assert "ab" in [piece.removeprefix("▁") for piece in joined.idx_to_token]
+    vocab = SubwordVocab.train(village["en"][:2000], "en", 250, model_type="bpe")
+    assert len(vocab) == 250 and vocab != vocabs["en"]
+    assert SubwordVocab(vocab.model, "en") == vocab
+    require_round_trip(vocab, village["en"][-200:])
+    with pytest.raises(ValueError, match="byte pairs cut a word in one way only"):
+        vocab.sample(["kitchen"], random.Random(0), 0.5)
+    assert capfd.readouterr() == ("", "")
+
+
 # --- batches ----------------------------------------------------------------------
 
 

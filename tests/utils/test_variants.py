@@ -16,6 +16,7 @@ from helpers.models import (
 )
 from torch.optim.swa_utils import AveragedModel
 
+from utils.models import build_model
 from utils.variants import DropoutEmbedding
 
 same = torch.testing.assert_close
@@ -128,6 +129,12 @@ def translator(decoder, x, states, source, _):
     return torch.cat((states[-1], context, x)), weights, states, None
 
 
+def plain_translator(decoder, x, states, source, _):
+    """Words are written from s_i alone."""
+    _, weights, states = bahdanau(decoder, x, states[-1], states, source)
+    return states[-1], weights, states, None
+
+
 def fixed_translator(decoder, x, states, source, _):
     """One context, the encoder's last state; the same readout."""
     context = source[1][-1]
@@ -152,6 +159,8 @@ STEPS = {
     "coverage": coverage,
     "translator": translator,
     "translator, one size": translator,
+    "untied translator": translator,
+    "plain translator": plain_translator,
     "fixed translator": fixed_translator,
 }
 
@@ -218,6 +227,25 @@ def test_the_matrix_is_one_object_and_stays_one(name):
             model.decoder.embedding.weight.add_(change)
         averaged.update_parameters(model)
     same(averaged.module.decoder.dense.out.weight.float(), before + 1)
+
+
+def test_an_untied_matrix_begins_as_a_copy_and_goes_its_own_way():
+    sizes = [a_model(name).decoder for name in ("translator", "untied translator")]
+    tied, untied = (sum(p.numel() for p in decoder.parameters()) for decoder in sizes)
+    assert untied - tied == sizes[1].embedding.weight.numel()
+    torch.manual_seed(0)
+    decoder = build_model("untied translator", 5, 7, 3, 6, 8, 0.0).decoder
+    assert torch.equal(decoder.dense.out.weight, decoder.embedding.weight)
+    decoder.dense(torch.randn(2, 17)).sum().backward()
+    assert decoder.embedding.weight.grad is None
+
+
+def test_without_a_readout_the_state_has_its_dropout():
+    model = a_model("plain translator", dropout=0.5)
+    state = model.decoder.init_state(model.encoder(*a_batch()[::2]), a_batch()[2])
+    model.decoder.dropout.train()
+    written = [model.decoder(a_batch()[1], state)[0] for _ in range(4)]
+    assert not all(torch.equal(written[0], other) for other in written)
 
 
 def test_both_uses_of_the_matrix_give_it_gradient():
