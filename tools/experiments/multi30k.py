@@ -1,152 +1,344 @@
-"""Real translation: Multi30k German to English; Tatoeba English and Chinese, both ways.
+"""Real translation: Multi30k, German to English and back; Tatoeba, English and Chinese.
 
-Notebook 11 reads what is stored. `multi30k-de-en.safetensors` is saved beside the other
-models. The real text must be there: see the README. Everything is chosen on the
-validation split; the test split is scored once, when a run is over.
+What lifts a translator of real text: remedies, size, or time? Notebook 11 reads what is
+stored. One metric: BLEU over the course's tokens, lower-cased, by a beam of 5; beside
+it greedy decoding, and BLEU and chrF of the texts. Every arm is scored on the
+validation split. The test split is scored once, for the full models and Tatoeba's
+alone. The shipped `multi30k-de-en.safetensors` is the small model, of seed 0. Notebook
+10 and data/gold measure it, too; so it is saved only where there is none.
+The real text must be there: see the README.
+
+A run takes up to an hour. One that was interrupted goes on where it was: each epoch is
+kept in build/multi30k until the run is over. Runs go two at a time; what an update
+takes by the clock is measured first, alone.
 """
 
+import hashlib
+import json
 import math
 import sys
-import time
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, replace
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
+from pathlib import Path
 
-from tools.experiments.runs import RESULTS
+import torch
+
+from tools.experiments.runs import RESULTS, aer_of
 from utils import by_hand
-from utils.checkpoint import save_checkpoint
-from utils.corpora import load_multi30k, load_tsv, multi30k_lines
+from utils.checkpoint import Checkpoint, save_checkpoint
+from utils.corpora import load_multi30k, load_tsv
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
-from utils.metrics import bleu, quality_by_length, text_scores, text_signatures
-from utils.recipe import Settings, fit
-from utils.subwords import as_spelled
-from utils.text import detokenize
+from utils.gold import link_gold
+from utils.languages import UNSPACED
+from utils.metrics import (
+    bleu,
+    quality_by_length,
+    signatures,
+    text_scores,
+    text_signatures,
+)
+from utils.models import build_model
+from utils.recipe import SIZES, Settings, fit, make_model, make_vocabs
+from utils.subwords import SubwordVocab, as_spelled, pieces_a_word
 from utils.training import evaluate_loss
 
-WORKERS = 1
 MODEL = RESULTS.parent / "models" / "multi30k-de-en.safetensors"
+UNFINISHED = RESULTS.parents[1] / "build" / "multi30k"
 BEAM = {"beam_size": 5, "length_penalty": 1.0}
-BUCKETS = [(1, 8), (9, 11), (12, 14), (15, 18), (19, 99)]
-SHORT = 4  # epochs of the runs that leave one thing out
-TATOEBA = {"num_epochs": 6}
-NO_REMEDIES = {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0}
-EXAMPLES = (8, 11, 14, 17)  # words in the sentences shown: the first of each length
 SETTINGS = {
     **asdict(Settings()),
     "beam": BEAM,
-    "buckets": BUCKETS,
-    "examples": EXAMPLES,
-    "signatures": text_signatures(),
+    "buckets": [(1, 8), (9, 11), (12, 14), (15, 18), (19, 99)],
+    "examples": [8, 11, 14, 17],  # words of the sentences shown: the first of each
+    "frequent": 100,  # words of each language, of which it is counted how many are cut
+    "timed": 100,  # updates, for the seconds of one
+    "near": 3,  # words that a near-copy of a training sentence differs in, at most
+    "signatures": signatures(),
+    "text_signatures": text_signatures(),
 }
-LEFT_OUT = {
-    "all of it": {},
+LARGE = {  # trained for as long as the small one
+    "num_hiddens": 384,
+    "enc_hiddens": 512,
+    "embed_size": 192,
+    "dropout": 0.4,
+    "source_pieces": 4000,
+    "target_pieces": 4000,
+}
+NO_REMEDIES = {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0}
+LEFT_OUT = {  # what differs from the small full model
+    "half the epochs": {"num_epochs": 6},
+    # A whole word can't be cut anew: this arm's control is the next one.
     "whole words": {"source_pieces": 0, "target_pieces": 0},
-    "each word cut in one way": {"alpha": 0.0},
+    "one cut a word": {"alpha": 0.0},
+    "no remedies": NO_REMEDIES,
+    "fixed context": {"kind": "fixed translator"},
+}
+FURTHER = {
     "no dropout": {"dropout": 0.0},
     "no label smoothing": {"label_smoothing": 0.0},
+    # One cut a word, too: byte pairs have no other.
+    "byte pairs": {"alpha": 0.0, "model_type": "bpe"},
+    "not tied": {"decoder": "untied translator"},
+    # Without a readout there is nothing to tie: its control is "not tied".
+    "no readout": {"decoder": "plain translator"},
+    "large, half the epochs": {**LARGE, "num_epochs": 6},
+    "small, 22 epochs": {"num_epochs": 22},
+    "large, 22 epochs": {**LARGE, "num_epochs": 22},
 }
-RUNS = [
-    {"what": "full", "changes": {"seed": 0}},
-    {"what": "full", "changes": {"seed": 0, "kind": "fixed translator"}},
+TATOEBA = {  # into Chinese: there are 3,600 characters, and pieces must be more
+    "Tatoeba, characters": ("en-zh", {"target_pieces": 0, "num_epochs": 6}),
+    "Tatoeba, pieces": ("en-zh", {"target_pieces": 6000, "num_epochs": 6}),
+    "Tatoeba, into English": ("zh-en", {"source_pieces": 0, "num_epochs": 6}),
+}
+TESTED = ("small", "large", *TATOEBA)
+
+
+def planned(arm, changes, seed=0, direction="de-en"):
+    return {"arm": arm, "direction": direction, "changes": changes, "seed": seed}
+
+
+TIMES = [{"threads": 1}, {"threads": 2}]
+PLAN = [  # in this order: what is measured so far always says something
+    planned("small", {}),
+    planned("large", LARGE),
+    *(planned(*arm) for arm in LEFT_OUT.items()),
+    *(planned("small", {}, seed) for seed in (1, 2)),
+    planned("small", {}, direction="en-de"),
     *(
-        {"what": name, "changes": {**changes, "num_epochs": SHORT}}
-        for name, changes in LEFT_OUT.items()
+        planned(arm, changes, direction=direction)
+        for arm, (direction, changes) in TATOEBA.items()
     ),
-    {"what": "none of the remedies", "changes": NO_REMEDIES},
-    {"what": "full", "changes": {"seed": 1}},
-    {"what": "full", "changes": {"seed": 2}},
-    {"what": "Tatoeba, characters", "changes": {"target_pieces": 0, **TATOEBA}},
-    # There are 3,600 characters: pieces must be more.
-    {"what": "Tatoeba, pieces", "changes": {"target_pieces": 6000, **TATOEBA}},
-    {"what": "Tatoeba, into English", "changes": {"source_pieces": 0, **TATOEBA}},
+    *(planned(*arm) for arm in FURTHER.items()),
+    planned("large", LARGE, direction="en-de"),
+    *(planned("large", LARGE, seed) for seed in (1, 2)),
 ]
+MEASURED = 18  # so many runs of the plan; the others wait for their turn
 
 
-def run(settings, what, changes):
-    """One training and everything said about it."""
-    chosen = Settings(**{name: settings[name] for name in asdict(Settings())} | changes)
-    if what.startswith("Tatoeba"):
-        languages = ("zh", "en") if what.endswith("into English") else ("en", "zh")
-        corpus = load_tsv(
-            "tatoeba/cmn.txt", *languages, columns=("en", "zh"), skip_bad_lines=True
-        )
-    else:
-        corpus = load_multi30k("de", "en")
-    start, cpu = time.perf_counter(), time.process_time()
-    model, vocabs, trainer, best_epoch = fit(
-        corpus, chosen, progress=sys.stderr.isatty(), loss_function=by_hand.loss
-    )
+def plan(done):
+    """The timings, alone; then what is measured of PLAN."""
+    timed = [entry["run"] for entry in done]
+    for n, one in enumerate(TIMES, start=1):
+        if one not in timed:
+            return TIMES[:n]
+    return TIMES + PLAN[:MEASURED]
+
+
+# One run
+
+
+def run(settings, arm=None, direction=None, changes=None, seed=None, threads=None):
+    """Time an update, or train once and say everything about it.
+
+    "last": the model as the last update left it, no running mean and no best epoch.
+    losses in nats a token.
+    """
+    if threads:
+        return {"seconds_an_update": seconds_an_update(settings, threads)}
+    corpus = load(arm, direction)
+    chosen, start = arranged(corpus, settings, changes, seed)
+    name = json.dumps([settings, arm, direction, changes, seed])
+    out = UNFINISHED / hashlib.sha256(name.encode()).hexdigest()[:12]
+    fitted = train(corpus, chosen, start, out)
+    model, vocabs, trainer, best_epoch = fitted
+    best = trainer.history[best_epoch - 1]
     figures = {
-        "minutes": round((time.perf_counter() - start) / 60, 1),
-        "cpu_minutes": round((time.process_time() - cpu) / 60, 1),
+        "updates": trainer.step,
         "parameters": sum(p.numel() for p in model.parameters()),
         "vocabularies": list(map(len, vocabs)),
+        "frequent_cut": frequent_cut(corpus, vocabs, settings["frequent"]),
         "best_epoch": best_epoch,
+        "train_loss": round(best["train_loss"], 4),
+        "valid_loss": round(best["valid_loss"], 4),
         "history": [
             {name: round(epoch[name], 3) for name in ("train_loss", "valid_loss")}
             for epoch in trainer.history
         ],
-        "valid": scores(model, vocabs, corpus, "valid", settings),
-        "valid, without averaging": scores(
-            trainer.model, vocabs, corpus, "valid", settings
-        ),
     }
-    if what == "full" or what.startswith("Tatoeba"):
-        figures["test"] = scores(model, vocabs, corpus, "test", settings)
-        figures["test"]["more"] = closer_look(model, vocabs, corpus["test"], settings)
-    if what == "full" and chosen == Settings():
+    last = search(trainer.model, vocabs, corpus["valid"])
+    figures["last"] = scores(last, corpus, "valid", vocabs)
+    found = search(model, vocabs, corpus["valid"])
+    figures["valid"] = {
+        **scores(found, corpus, "valid", vocabs),
+        "perplexity_a_word": perplexity(model, vocabs, corpus["valid"]),
+        **looks(found["beam"], corpus, "valid", settings),
+    }
+    if arm in TESTED:
+        found = search(model, vocabs, corpus["test"])
+        figures["test"] = {
+            **scores(found, corpus, "test", vocabs),
+            **looks(found["beam"], corpus, "test", settings),
+            **of_test(found["beam"], corpus, settings),
+        }
+        if corpus.name == "Multi30k":
+            pairs = link_gold(corpus["test"], "multi30k-de-en")
+            figures["test"]["aer"] = aer_of(model, pairs, vocabs)
+    this = planned(arm, changes, seed, direction)
+    if this == planned("small", {}) and not MODEL.exists():
         notes = {"command": "make results-real", "settings": asdict(chosen)}
         notes["test"] = figures["test"]
         save_checkpoint(MODEL, model.half(), *vocabs, notes=notes)
+    for path in out.parent.glob(f"{out.name}.*"):
+        path.unlink()
     return figures
 
 
-def scores(model, vocabs, corpus, split, settings):
-    """Greedy and by beam search: BLEU and chrF of the texts; perplexity a word.
-
-    greedy_tokens: BLEU over this course's tokens, lower-cased, as published tutorials
-    score (with spaCy's tokens).
-    """
-    pairs = corpus[split]
-    if corpus.name == "Multi30k":
-        references = multi30k_lines(split, corpus.target_lang)
-    else:
-        references = [detokenize(pair.target, corpus.target_lang) for pair in pairs]
-    found = {}
-    for name, search in (("greedy", {}), ("beam", settings["beam"])):
-        results = translate_tokens(model, [p.source for p in pairs], *vocabs, **search)
-        if corpus.target_lang == "zh":
-            characters = [as_spelled(pair.target, vocabs[1]) for pair in pairs]
-            found[name] = round(bleu([r.words for r in results], characters), 2)
-        else:
-            texts = text_scores([r.text for r in results], references)
-            found[name] = round(texts["bleu"], 2)
-            found[f"{name}_chrf"] = round(texts["chrf"], 2)
-        if name == "greedy":
-            words = [r.words for r in results]
-            found["greedy_tokens"] = round(bleu(words, [p.target for p in pairs]), 2)
-    loader = BatchLoader(pairs, *vocabs, 128, shuffle=False)
-    pieces = sum(batch.target_lens.sum().item() for batch in loader)
-    words = sum(len(pair.target) + 1 for pair in pairs)
-    nats = evaluate_loss(model, loader) * pieces
-    found["perplexity_a_word"] = round(math.exp(nats / words), 2)
+def seconds_an_update(settings, threads):
+    """By the clock, {arm: seconds}, of the small and the large model."""
+    torch.set_num_threads(threads)
+    corpus, found = load_multi30k("de", "en"), {}
+    for arm, changes in (("small", {}), ("large", LARGE)):
+        chosen, _ = arranged(corpus, settings, {**changes, "num_epochs": 1}, seed=0)
+        vocabs = make_vocabs(corpus, chosen)
+        pairs = corpus["train"][: settings["timed"] * chosen.batch_size]
+        start = Checkpoint(make_model(chosen, vocabs), *vocabs, None, {}, {})
+        some = replace(corpus, splits={**corpus.splits, "train": pairs})
+        trainer = fit(
+            some, chosen, start=start, progress=False, loss_function=by_hand.loss
+        ).trainer
+        found[arm] = round(trainer.seconds / trainer.step, 4)
+    torch.set_num_threads(1)
     return found
 
 
-def closer_look(model, vocabs, pairs, settings):
-    """BLEU by source length, counts of mistakes by kind, and a few translations."""
-    results = translate_tokens(
-        model, [pair.source for pair in pairs], *vocabs, **settings["beam"]
+def load(arm, direction):
+    """The text of a run."""
+    source, target = direction.split("-")
+    if not arm.startswith("Tatoeba"):
+        return load_multi30k(source, target)
+    columns = ("en", "zh")
+    return load_tsv(
+        "tatoeba/cmn.txt", source, target, columns=columns, skip_bad_lines=True
     )
-    words, references = [r.words for r in results], [list(p.target) for p in pairs]
-    lengths = [len(pair.source) for pair in pairs]
-    by_length = quality_by_length(lengths, words, references, settings["buckets"])
-    shown = [lengths.index(length) for length in settings["examples"]]
+
+
+def arranged(corpus, settings, changes, seed):
+    """The arm's Settings; a Checkpoint to start from where those can't say it, or None.
+
+    decoder, model_type: names of utils.models and of SubwordVocab.train, which the
+    training command doesn't offer.
+    """
+    changes = dict(changes)
+    decoder, model_type = (changes.pop(x, None) for x in ("decoder", "model_type"))
+    recipe = {name: settings[name] for name in asdict(Settings())}
+    chosen = Settings(**{**recipe, **changes, "seed": seed})
+    if not (decoder or model_type):
+        return chosen, None
+    vocabs = make_vocabs(corpus, chosen)
+    if model_type:
+        vocabs = [
+            SubwordVocab.train(sentences, lang, size, True, model_type)
+            for sentences, lang, size in zip(
+                zip(*(pair[:2] for pair in corpus["train"]), strict=True),
+                (corpus.source_lang, corpus.target_lang),
+                (chosen.source_pieces, chosen.target_pieces),
+                strict=True,
+            )
+        ]
+    torch.manual_seed(seed)
+    sizes = {name: getattr(chosen, name) for name in SIZES[chosen.kind]}
+    model = build_model(decoder or chosen.kind, *map(len, vocabs), **sizes)
+    return chosen, Checkpoint(model, *vocabs, None, {}, {})
+
+
+def train(corpus, chosen, start, out):
+    """`fit`; it goes on with what an interrupted run has left at out."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    begun = Path(f"{out}.last.safetensors").exists()
+    return fit(
+        corpus,
+        chosen,
+        str(out),
+        resume=begun,
+        overwrite=not begun,
+        start=start,
+        progress=sys.stderr.isatty(),
+        loss_function=by_hand.loss,
+    )
+
+
+# What is said about its pieces and its translations
+
+
+def frequent_cut(corpus, vocabs, number):
+    """Of each language, the most frequent words of the training text that are cut.
+
+    {lang: [word, ...]}, the most frequent first; not of a language without spaces.
+    """
+    found = {}
+    for side, vocab in enumerate(vocabs):
+        if vocab.lang not in UNSPACED:
+            words = Counter(word for pair in corpus["train"] for word in pair[side])
+            frequent = [word for word, _ in words.most_common(number)]
+            pieces = pieces_a_word(frequent, vocab)
+            cut = zip(frequent, pieces, strict=True)
+            found[vocab.lang] = [word for word, n in cut if n > 1]
+    return found
+
+
+def search(model, vocabs, pairs):
+    """Translations of the pairs' sources: {"greedy": [...], "beam": [...]}."""
+    sources = [list(pair.source) for pair in pairs]
     return {
-        "bleu_by_length": {
-            bucket.label: [bucket.count, round(bucket.score, 2)] for bucket in by_length
-        },
+        name: translate_tokens(model, sources, *vocabs, **options)
+        for name, options in (("greedy", {}), ("beam", BEAM))
+    }
+
+
+def scores(found, corpus, split, vocabs):
+    """BLEU over tokens of both searches; of the beam's texts, BLEU and chrF."""
+    references = [as_spelled(pair.target, vocabs[1]) for pair in corpus[split]]
+    figures = {
+        name: bleu([one.words for one in results], references)
+        for name, results in found.items()
+    }
+    texts = [one.text for one in found["beam"]]
+    of_texts = text_scores(texts, corpus.target_texts(split), corpus.target_lang)
+    figures |= {"text_bleu": of_texts["bleu"], "chrf": of_texts["chrf"]}
+    return {name: round(value, 2) for name, value in figures.items()}
+
+
+def perplexity(model, vocabs, pairs):
+    """Teacher-forced, a word, whatever its pieces; <eos> counts as one."""
+    loader = BatchLoader(pairs, *vocabs, 128, shuffle=False)
+    pieces = sum(batch.target_lens.sum().item() for batch in loader)
+    words = sum(len(pair.target) + 1 for pair in pairs)
+    return round(math.exp(evaluate_loss(model, loader) * pieces / words), 2)
+
+
+def looks(translations, corpus, split, settings):
+    """Into English: BLEU by source length with counts; mistakes by kind."""
+    if corpus.target_lang != "en":
+        return {}
+    pairs, words = corpus[split], [one.words for one in translations]
+    references = [list(pair.target) for pair in pairs]
+    lengths = [len(pair.source) for pair in pairs]
+    longest = max(settings["buckets"][-1][1], *lengths)
+    buckets = [*settings["buckets"][:-1], (settings["buckets"][-1][0], longest)]
+    by_length = quality_by_length(lengths, words, references, buckets)
+    return {
+        "by_length": [
+            [row.label, row.count, round(row.score, 2)]
+            for row in by_length
+            if row.count
+        ],
         "mistakes": mistakes(words, references),
+    }
+
+
+def of_test(translations, corpus, settings):
+    """BLEU without the near-copies of training sentences; a few translations."""
+    pairs, words = corpus["test"], [one.words for one in translations]
+    copies = near_copies(pairs, corpus["train"], settings["near"])
+    new = [n for n in range(len(pairs)) if n not in copies]
+    sides = [words[n] for n in new], [list(pairs[n].target) for n in new]
+    lengths = [len(pair.source) for pair in pairs]
+    shown = [lengths.index(n) for n in settings["examples"] if n in lengths]
+    return {
+        "new": {"sentences": len(new), "beam": round(bleu(*sides), 2)},
         "examples": [
             {
                 "source": " ".join(pairs[i].source),
@@ -156,6 +348,18 @@ def closer_look(model, vocabs, pairs, settings):
             for i in shown
         ],
     }
+
+
+def near_copies(pairs, train, most):
+    """Numbers of the pairs whose source is within so many words of a training source.
+
+    A word inserted, deleted or replaced counts one: the Village's measure.
+    """
+    spec = spec_from_file_location("near", RESULTS.parent / "village" / "near.py")
+    near = module_from_spec(spec)
+    spec.loader.exec_module(near)
+    index = near.Neighbours([list(pair.source) for pair in pairs], most)
+    return {n for pair in train for n, _ in index.near(list(pair.source))}
 
 
 KINDS = {
@@ -184,9 +388,14 @@ def mistakes_of_one(words, reference):
         )
         return ours != theirs
 
+    ours, theirs = Counter(words), Counter(reference)
     return {
         "equal to the reference": words == reference,
         "a word twice in a row": any(a == b for a, b in pairwise(words)),
+        # Of four letters or more: "a", "the" and "in" come again in good sentences.
+        "a word again": any(
+            n > 1 == theirs[word] for word, n in ours.items() if len(word) > 3
+        ),
         "much too short": len(words) < 0.7 * len(reference),
         "much too long": len(words) > 1.4 * len(reference),
         **{f"other {kind}": differ_in(listed) for kind, listed in KINDS.items()},
