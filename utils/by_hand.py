@@ -369,7 +369,11 @@ def decoder_outputs(model, batch, has_word):
         return torch.cat((states, contexts, words), dim=-1)
     state = decoder.init_state((outputs, last[None]), batch.source_lens)
     states, contexts = attention_states(decoder, words, state, has_word)
-    return decoder.output(states, contexts, words)
+    if isinstance(decoder.dense, Readout):
+        return torch.cat((states, contexts, words), dim=-1)
+    if isinstance(decoder, PlainTranslatorDecoder):
+        return decoder.dropout(states)
+    return states
 
 
 def fixed_states(decoder, words, state, has_word):
