@@ -83,6 +83,7 @@ TRANSFORMER = {"kind": "transformer", "lr": 1e-3}  # the recipe's rate for it
 FURTHER = {
     "no dropout": {"dropout": 0.0},
     "no label smoothing": {"label_smoothing": 0.0},
+    "no averaging": {"averaging": 0.0},
     # One cut a word, too: byte pairs have no other.
     "byte pairs": {"alpha": 0.0, "model_type": "bpe"},
     "not tied": {"decoder": "untied translator"},
@@ -93,7 +94,7 @@ LONGER = {
     "Transformer": TRANSFORMER,
     "small, 22 epochs": {"num_epochs": 22},
     "Transformer, half the epochs": {**TRANSFORMER, "num_epochs": 6},
-    # Is its rate, 3e-3, why it is worse? The recipe's was chosen for the full model.
+    # Is its rate (3e-3) why it is worse? The recipe's was chosen for the full model.
     "fixed context, lower rate": {"kind": "fixed translator", "lr": 1e-3},
     "fixed context, higher rate": {"kind": "fixed translator", "lr": 6e-3},
     "large, half the epochs": {**LARGE, "num_epochs": 6},
