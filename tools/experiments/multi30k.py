@@ -83,7 +83,6 @@ TRANSFORMER = {"kind": "transformer", "lr": 1e-3}  # the recipe's rate for it
 FURTHER = {
     "no dropout": {"dropout": 0.0},
     "no label smoothing": {"label_smoothing": 0.0},
-    "no averaging": {"averaging": 0.0},
     # One cut a word, too: byte pairs have no other.
     "byte pairs": {"alpha": 0.0, "model_type": "bpe"},
     "not tied": {"decoder": "untied translator"},
@@ -99,6 +98,8 @@ LONGER = {
     "fixed context, higher rate": {"kind": "fixed translator", "lr": 6e-3},
     "large, half the epochs": {**LARGE, "num_epochs": 6},
     "large, 22 epochs": {**LARGE, "num_epochs": 22},
+    # Its other pieces, or its four more epochs?
+    "large, byte pairs, 12 epochs": {**FASTER, "num_epochs": 12},
 }
 TATOEBA = {  # into Chinese: there are 3,600 characters, and pieces must be more
     "Tatoeba, characters": ("en-zh", {"target_pieces": 0, "num_epochs": 6}),
