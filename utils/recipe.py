@@ -29,13 +29,14 @@ class Settings:
 
     kind: one of SIZES. source_pieces, target_pieces: subwords in a vocabulary, at most;
     0 for whole words seen at least twice, or characters where there are no spaces.
-    alpha: how sharply a way of cutting a word is drawn anew each epoch, 0 for always
-    the best.
+    subwords: one of SUBWORDS. alpha: how sharply a way of cutting a word is drawn anew
+    each epoch, 0 for always the best; byte pairs have no other way.
     """
 
     kind: str = "translator"
     source_pieces: int = 3000
     target_pieces: int = 3000
+    subwords: str = "unigram"
     alpha: float = 0.5
     embed_size: int = 128
     num_hiddens: int = 256
@@ -62,6 +63,8 @@ class Settings:
             given["target_pieces"] = 0
         if chosen.get("kind") == "transformer":
             given["lr"] = 1e-3
+        if chosen.get("subwords") == "bpe":
+            given["alpha"] = 0.0
         batch_size = 64 if num_pairs >= 5000 else 32 if num_pairs >= 1000 else 16
         given |= {"batch_size": batch_size, **chosen}
         batches = math.ceil(num_pairs / max(1, given["batch_size"]))
@@ -89,6 +92,7 @@ SIZES = {
     "rnnsearch": ("embed_size", "num_hiddens"),
     "transformer": ("num_hiddens", "dropout"),
 }
+SUBWORDS = ("unigram", "bpe")
 LOSSES = {"plain": batch_loss, "by-hand": by_hand.loss}
 LOWEST = {
     "source_pieces": 0,
@@ -107,11 +111,20 @@ def check_settings(settings, patience=None):
     """ValueError, in words, unless a training can be run with these numbers."""
     if settings.kind not in SIZES:
         raise ValueError(f"kind must be one of {list(SIZES)}, got {settings.kind!r}")
+    if settings.subwords not in SUBWORDS:
+        raise ValueError(
+            f"subwords must be one of {list(SUBWORDS)}, got {settings.subwords!r}"
+        )
     for name, low in LOWEST.items():
         if not low <= getattr(settings, name) < float("inf"):
             raise ValueError(
                 f"{name} must be at least {low}, got {getattr(settings, name)}"
             )
+    if settings.subwords == "bpe" and settings.alpha:
+        raise ValueError(
+            f"alpha must be 0 with bpe, which cuts a word in one way only, "
+            f"got {settings.alpha}"
+        )
     for name in SHARES:
         if not 0 <= getattr(settings, name) < 1:
             raise ValueError(
@@ -135,7 +148,9 @@ def make_vocabs(corpus, settings):
             vocabs.append(Vocab(sentences, lang, min_freq=2))
             continue
         try:
-            vocabs.append(SubwordVocab.train(sentences, lang, size, at_most=True))
+            vocabs.append(
+                SubwordVocab.train(sentences, lang, size, True, settings.subwords)
+            )
         except ValueError as error:
             raise ValueError(f"{name} of {lang}: {error}") from error
     return tuple(vocabs)

@@ -21,6 +21,7 @@ from utils.recipe import (
     FROM_MODEL,
     LOSSES,
     SIZES,
+    SUBWORDS,
     Settings,
     check_settings,
     fit,
@@ -57,6 +58,8 @@ HELP = {
         "source-pieces": "pieces of words in the vocabulary, at most; 0 for whole "
         "words; left out, 3000, or single characters in a language without spaces",
         "target-pieces": "the same for the target",
+        "subwords": "unigram, or bpe (byte pairs), which cuts a word in one way only; "
+        "left out, unigram",
         "embed-size": "numbers in a word's vector; left out, 128",
         "num-hiddens": "numbers in the decoder's state; left out, 256",
         "enc-hiddens": "numbers in the encoder's states, of both directions together; "
@@ -75,7 +78,7 @@ HELP = {
         "averaging": "how much of the parameters' running mean an update keeps; left "
         "out, 0.999; 0 for none",
         "alpha": "how sharply a way to cut a word is drawn anew each epoch; left out, "
-        "0.5; 0 for always the best way",
+        "0.5; 0 for always the best way, and with bpe",
         "seed": "of all random numbers; left out, 0",
     },
 }
@@ -128,6 +131,7 @@ METAVARS = {"tsv": "FILE", "from": "FILE", "out": "PATH"} | dict.fromkeys(
 CHOICES = {
     "kind": [kind.replace(" ", "-") for kind in SIZES],
     "loss": list(LOSSES),
+    "subwords": list(SUBWORDS),
     "corpus": ["multi30k", "village"],
 }
 
@@ -223,7 +227,8 @@ def chosen_settings(options, corpus, start):
     """The Settings that the options and the size of the text give."""
     chosen = {name: options[name] for name in options if name in asdict(Settings())}
     if start:
-        fixed = {"kind", "source_pieces", "target_pieces", *SIZES["translator"]}
+        fixed = {"kind", "source_pieces", "target_pieces", "subwords"}
+        fixed |= set(SIZES["translator"])
         for name in sorted(fixed & set(chosen)):
             raise ValueError(
                 f"--{name.replace('_', '-')} is that of the model you start --from: "
@@ -233,6 +238,9 @@ def chosen_settings(options, corpus, start):
         known = {name: value for name, value in known.items() if value is not None}
         known |= {"source_pieces": len(start.src_vocab)}
         known |= {"target_pieces": len(start.tgt_vocab)}
+        known |= {
+            "subwords": start.notes.get("settings", {}).get("subwords", "unigram")
+        }
         chosen = FROM_MODEL | known | chosen
     kind = chosen.get("kind", "translator")
     for name in SIZES["translator"]:

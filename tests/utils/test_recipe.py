@@ -159,6 +159,7 @@ def test_every_kind_trains_is_stored_and_translates(village, tmp_path, kind):
         (29_000, "zh", {}, {"source_pieces": 3000, "target_pieces": 0}),
         (29_000, "th", {"target_pieces": 400}, {"target_pieces": 400}),
         (29_000, "en", {"kind": "transformer"}, {"lr": 1e-3}),
+        (29_000, "en", {"subwords": "bpe"}, {"alpha": 0.0}),
     ],
 )
 def test_settings_follow_the_text(pairs, target, chosen, expected):
@@ -292,6 +293,8 @@ def test_one_process_has_number_0_of_1(monkeypatch):
         ({"label_smoothing": -0.1}, "label_smoothing must be at least 0 and below 1"),
         ({"averaging": float("nan")}, "averaging must be at least 0 and below 1"),
         ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
+        ({"subwords": "letters"}, "subwords must be one of .*'bpe'.*, got 'letters'"),
+        ({"subwords": "bpe", "alpha": 0.1}, "alpha must be 0 with bpe, .*, got 0.1"),
         ({"lr": 0.0}, "lr must be above 0 and finite, got 0.0"),
         ({"lr": float("nan")}, "lr must be above 0 and finite, got nan"),
         ({"embed_size": 0}, "embed_size must be at least 1, got 0"),

@@ -280,6 +280,23 @@ def test_starting_from_a_model(command, tmp_path):
         train.main([*text, *"--source fr --target en --columns en fr".split()])
 
 
+def test_byte_pairs(command, tmp_path):
+    command(num_epochs=1)
+    unigram = load_checkpoint(tmp_path / "model.safetensors")
+    options = {"num_epochs": 1, "subwords": "bpe", "out": tmp_path / "pairs"}
+    assert "--alpha must be 0 with bpe" in refused(command, alpha=0.2, **options)
+    options["alpha"] = 0.0
+    command(**options)
+    pairs = load_checkpoint(tmp_path / "pairs.safetensors")
+    assert pairs.src_vocab != unigram.src_vocab
+    again = f"--tsv {tmp_path}/fr.tsv --out {tmp_path}/more --source en --target fr"
+    again += f" --num-epochs 1 --from {tmp_path}/pairs.safetensors"
+    train.main(again.split())  # without --alpha: one way only, as in the start
+    more = load_checkpoint(tmp_path / "more.safetensors")
+    assert more.src_vocab == pairs.src_vocab
+    assert more.notes["settings"]["subwords"] == "bpe"
+
+
 def test_stopped_before_anything_is_stored(command, monkeypatch, tmp_path):
     def stopped(*_):
         raise KeyboardInterrupt
