@@ -93,6 +93,14 @@ LONGER = {
     "Transformer": TRANSFORMER,
     "small, 22 epochs": {"num_epochs": 22},
     "Transformer, half the epochs": {**TRANSFORMER, "num_epochs": 6},
+    **{
+        f"Transformer, half the epochs, rate {lr}": {
+            **TRANSFORMER,
+            "num_epochs": 6,
+            "lr": lr,
+        }
+        for lr in (0.0005, 0.002)
+    },
     # Is its rate why it is worse? The recipe's, 0.003, was chosen for the full model.
     **{
         f"fixed context, rate {lr}": {"kind": "fixed translator", "lr": lr}
