@@ -39,6 +39,7 @@ from utils.variants import (
     FixedTranslatorDecoder,
     PlainTranslatorDecoder,
     Readout,
+    ReleasedTranslatorDecoder,
     TranslatorDecoder,
     UntiedTranslatorDecoder,
 )
@@ -46,6 +47,7 @@ from utils.variants import (
 ATTENDING = (
     Seq2SeqAttentionDecoder,
     TranslatorDecoder,
+    ReleasedTranslatorDecoder,
     UntiedTranslatorDecoder,
     PlainTranslatorDecoder,
 )
@@ -397,8 +399,18 @@ def attention_states(decoder, words, state, has_word):
     W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
     mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
     mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
-    return AttentionSteps.apply(
-        F.linear(words, W_x, rnn.bias_ih_l0),
+    gates, updates = F.linear(words, W_x, rnn.bias_ih_l0), None
+    if isinstance(decoder, ReleasedTranslatorDecoder):
+        # A context more: what a word is written from is what its own state looks up,
+        # at the step after. A sentence's last step updates for nothing.
+        none = has_word.new_zeros(1, B)
+        updates = torch.cat((has_word, none))[torch.cat((~none, has_word))]
+        gates = gates.new_zeros(len(updates), gates.shape[1]).index_put(
+            (updates,), gates
+        )
+        counts = [B, *counts]
+    states, contexts = AttentionSteps.apply(
+        gates,
         s,
         state.projected_keys,
         values,
@@ -409,6 +421,7 @@ def attention_states(decoder, words, state, has_word):
         attention.w_v.weight[0],
         counts,
     )
+    return (states, contexts) if updates is None else (states[updates], contexts[B:])
 
 
 def encoder_states(encoder, X, valid_lens):

@@ -86,6 +86,7 @@ UPDATES = 5400  # of the parameters: those of 12 epochs of Multi30k
 # The models that make sense here, and the settings that each is built from.
 SIZES = {
     "translator": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
+    "released translator": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
     "fixed translator": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
     "attention": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
     "fixed": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),

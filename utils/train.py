@@ -53,8 +53,9 @@ HELP = {
     },
     "The model": {
         "kind": "fixed (one context), attention, translator (attention and what real "
-        "text needs), fixed-translator, rnnsearch (as published) or transformer; left "
-        "out, translator",
+        "text needs), released-translator (which attends after the update), "
+        "fixed-translator, rnnsearch (as published) or transformer; left out, "
+        "translator",
         "source-pieces": "pieces of words in the vocabulary, at most; 0 for whole "
         "words; left out, 3000, or single characters in a language without spaces",
         "target-pieces": "the same for the target",
@@ -73,7 +74,7 @@ HELP = {
         "patience": "stop after so many epochs without a better validation loss; left "
         "out, never",
         "loss": "plain, or by-hand: the same with a gradient written by hand, in less "
-        "time, for the two translators; left out, plain",
+        "time, for the three translators; left out, plain",
         "label-smoothing": "share of each target that goes to all words; left out, 0.1",
         "averaging": "how much of the parameters' running mean an update keeps; left "
         "out, 0.999; 0 for none",

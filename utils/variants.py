@@ -353,6 +353,26 @@ class TranslatorDecoder(Seq2SeqAttentionDecoder):
         return torch.cat((s, context, x), dim=-1)
 
 
+class ReleasedTranslatorDecoder(TranslatorDecoder):
+    """The same in the order of the program that Bahdanau et al. released.
+
+    Update to s_i with the context of the step before, then attend with s_i, which has
+    read the last word. The first update reads what s_0 looks up.
+    """
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        context, _ = self.attend(self.query(state.hidden_state), state)
+        return state._replace(carried=context)  # (B, 1, D)
+
+    def step(self, x, state):
+        inputs = torch.cat((state.carried, x), dim=-1)  # (B, 1, D + E)
+        s, hidden = self.rnn(inputs, state.hidden_state)  # s_i
+        context, weights = self.attend(self.query(hidden), state)
+        state = state._replace(hidden_state=hidden, carried=context)
+        return self.output(s, context, x), weights, state
+
+
 class UntiedTranslatorDecoder(TranslatorDecoder):
     """The same, but the matrix that writes words is not the one that reads them."""
 

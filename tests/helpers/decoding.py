@@ -20,9 +20,10 @@ OPTIONS = {  # name: kind, sizes beside the vocabularies', options
     "local-p": ("local", (4, 6), TWO | {"reach": 2, "place": "predicted"}),
     "coverage": ("coverage", (4, 6), TWO),
     "translator": ("translator", (6, 8, 8), {"dropout": 0.1}),
+    "released translator": ("released translator", (6, 8, 8), {"dropout": 0.1}),
     "fixed translator": ("fixed translator", (6, 8, 8), {"dropout": 0.1}),
 }
-TRANSLATORS = ("translator", "fixed translator")
+TRANSLATORS = ("translator", "released translator", "fixed translator")
 KINDS = tuple(name for name in OPTIONS if name not in TRANSLATORS)
 
 

@@ -42,6 +42,10 @@ CATALOGUE = {
     "coverage": ("coverage", DEEP),
     "translator": ("translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
     "translator, one size": ("translator", {**GRU, "enc_hiddens": 6, "dropout": 0.0}),
+    "released translator": (
+        "released translator",
+        {**GRU, "enc_hiddens": 8, "dropout": 0.0},
+    ),
     "untied translator": (
         "untied translator",
         {**GRU, "enc_hiddens": 8, "dropout": 0.0},

@@ -16,7 +16,7 @@ from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.text import PAD_ID
 from utils.training import batch_loss
 
-TRANSLATORS = ["", "fixed ", "untied ", "plain "]
+TRANSLATORS = ["", "fixed ", "released ", "untied ", "plain "]
 COMPUTED = ["attention", "fixed", *(f"{way}translator" for way in TRANSLATORS)]
 
 

@@ -60,7 +60,11 @@ def asks_with_new_state(model):
     """Luong et al., the released code and a Transformer read a word, then attend."""
     config = model.config
     released = config.get("variant") == "order of the released code"
-    return released or config["kind"] in ("luong", "transformer")
+    return released or config["kind"] in (
+        "luong",
+        "released translator",
+        "transformer",
+    )
 
 
 def first_state(model, annotations, last, lens):

@@ -129,6 +129,15 @@ def translator(decoder, x, states, source, _):
     return torch.cat((states[-1], context, x)), weights, states, None
 
 
+def released_translator(decoder, x, states, source, context):
+    """Update with the context of the step before, then attend with the new state."""
+    if context is None:
+        context, _ = attend_by_loops(decoder.attention, states[-1], source[0])
+    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
+    context, weights = attend_by_loops(decoder.attention, states[-1], source[0])
+    return torch.cat((states[-1], context, x)), weights, states, context
+
+
 def plain_translator(decoder, x, states, source, _):
     """Words are written from s_i alone."""
     _, weights, states = bahdanau(decoder, x, states[-1], states, source)
@@ -159,6 +168,7 @@ STEPS = {
     "coverage": coverage,
     "translator": translator,
     "translator, one size": translator,
+    "released translator": released_translator,
     "untied translator": translator,
     "plain translator": plain_translator,
     "fixed translator": fixed_translator,
