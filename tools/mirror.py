@@ -34,7 +34,7 @@ PLUMBING = {
 # ... and with these of other modules.
 TAUGHT = {
     "data": "BatchLoader",
-    "training": "masked_cross_entropy batch_loss train_step running_mean",
+    "training": "masked_cross_entropy batch_loss train_step",
     "by_hand": "tanh_ gru_step gru_slopes gru_step_backward "
     "attention_steps attend_backward attention_steps_backward",
     "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",

@@ -536,6 +536,8 @@ def test_the_plan_of_real_translation_can_be_run():
     assert json.loads(json.dumps(plan)) == plan  # as it will be stored
     assert all(plan.count(run) == 1 for run in plan)
     assert multi30k.plan([]) == multi30k.TIMES[:1]  # alone
+    trained = [{"run": run} for run in plan[:2]]
+    assert multi30k.plan(trained) == multi30k.TIMES[:1] + plan[:2]  # which are kept
     timed = [{"run": run} for run in multi30k.TIMES]
     assert multi30k.plan(timed) == multi30k.TIMES + plan
     known = {**asdict(Settings()), "decoder": None}
