@@ -110,7 +110,7 @@ LONGER = {
         }
         for lr in (0.0005, 0.002, 0.004)
     },
-    # The best rate of the short budget, as far as it was tried; and half of it is above.
+    # The longer budget at a higher rate, too.
     "Transformer, rate 0.002": {**TRANSFORMER, "lr": 2e-3},
     # Is its rate why it is worse? The recipe's, 0.003, was chosen for the full model.
     **{
