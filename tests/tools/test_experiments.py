@@ -93,6 +93,24 @@ def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
     runs.measure("squares", tmp_path)
     assert results() == [(1, 1), (2, 8), (3, 27)]  # other settings: all are made again
 
+    # A plan that names two runs, and the rest when these are made; the second fails.
+    def two_at_first(done):
+        return squares.RUNS if len(done) == 4 else [{"x": 0}, {"x": 3}]
+
+    squares = sys.modules["tools.experiments.squares"]
+    path = tmp_path / "squares.json"
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps({**whole, "runs": whole["runs"][:2]}))
+    monkeypatch.setattr(squares, "RUNS", [{"x": 0}, {"x": 2}, {"x": 3}])
+    monkeypatch.setattr(squares, "plan", two_at_first, raising=False)
+    (tmp_path / "broken").touch()
+    with pytest.raises(RuntimeError, match="the third run fails"):
+        runs.measure("squares", tmp_path)
+    assert results() == [(0, 0), (1, 1), (2, 8)]  # what isn't named yet is kept
+    (tmp_path / "broken").unlink()
+    runs.measure("squares", tmp_path)
+    assert results() == [(0, 0), (2, 8), (3, 27)]  # what is never named is dropped
+
 
 def best_at(rate, diverges_at=1.0):
     """Stored entries: the loss is lowest at a rate, and some rates diverge."""
@@ -536,8 +554,6 @@ def test_the_plan_of_real_translation_can_be_run():
     assert json.loads(json.dumps(plan)) == plan  # as it will be stored
     assert all(plan.count(run) == 1 for run in plan)
     assert multi30k.plan([]) == multi30k.TIMES[:1]  # alone
-    trained = [{"run": run} for run in plan[:2]]
-    assert multi30k.plan(trained) == multi30k.TIMES[:1] + plan[:2]  # which are kept
     timed = [{"run": run} for run in multi30k.TIMES]
     assert multi30k.plan(timed) == multi30k.TIMES + plan
     known = {**asdict(Settings()), "decoder": None}

@@ -212,8 +212,15 @@ def measure(name, folder=RESULTS):
                 entry = {"run": going.pop(future), **future.result()}
                 print(name, entry, flush=True)
                 entries.append(entry)
-                in_order = [e for run in named for e in entries if is_of(e, run)]
-                store(path, about, {"runs": in_order})
+                # A plan may name its later runs only when the first ones are made.
+                others = [e for e in entries if not any(is_of(e, r) for r in named)]
+                store(path, about, {"runs": in_order(entries, named) + others})
+    if len(kept := in_order(entries, named)) < len(entries):
+        store(path, about, {"runs": kept})
+
+
+def in_order(entries, named):
+    return [entry for run in named for entry in entries if is_of(entry, run)]
 
 
 def attempt(run, settings, arguments):
