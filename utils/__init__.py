@@ -2,6 +2,7 @@
 
 In reading order; a module imports only from those above it, `utils.exercises` apart.
 
+guards         what a number or a name must be, in words
 languages      their codes, and what is known of some
 text           tokens and back to sentences, vocabularies
 data           pairs, corpora, batches, buckets of similar length
