@@ -1,13 +1,14 @@
 """Does a test notice a real mistake? One at a time is made in a copy, and tests run.
 
-    python tools/mutants.py [--only NAME] [--out FILE.json]
+    python tools/mutants.py [--only NAME] [--all] [--out FILE.json]
 
-A mutant that no test notices says where a test is missing. All take an hour. Where
-code has changed, TABLE must change with it: an old text must occur exactly once.
+A mutant that no test notices says where a test is missing. Where code has changed,
+TABLE must change with it: an old text must occur exactly once.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -15,25 +16,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
+# Here, so that each run of the tests, a fork, needn't: they take seconds.
+import hypothesis  # noqa: F401
+import nbval.plugin  # noqa: F401
+import pytest
+import torch  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 600  # seconds; tests that take longer have noticed by their time
-FIRST = {  # the tests nearest to a module: most mutants get no further
-    "attention": ["attention"],
+FIRST = {  # the test files nearest to a module, if not just the one of its name
     "seq2seq": ["seq2seq", "models"],
     "training": ["training", "by_hand"],
-    "decoding": ["decoding"],
-    "metrics": ["metrics"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
     "gold": ["gold", "corpora"],
+    "exercises/compare": ["engine"],
 }
-THEN = [*dict.fromkeys(name for names in FIRST.values() for name in names)]
-THEN += ["variants", "alignment", "d2l", "rnnsearch", "transformer", "checkpoint"]
-THEN += ["subwords", "text", "explorer", "recipe", "train", "faults_inputs"]
 
 # A module; below it its mutants, each a name and then old text => new text. \n is a new
 # line; a line further to the right continues the one above.
@@ -68,6 +69,8 @@ seq2seq
     (hidden_state[0::2], hidden_state[1::2]) => hidden_state.chunk(2)
   the attention decoder's state stays the first
     weights, state._replace(hidden_state=hidden) => weights, state
+  a source without a word is taken
+    if low < 1 or high > => if low < 0 or high >
 training
   padding is counted in the loss
     ignore_index=PAD_ID => ignore_index=-100
@@ -85,6 +88,10 @@ training
     "state": state} => "state": {}}
   a resumed training draws other random numbers
     torch.set_rng_state(rng_state) => torch.get_rng_state()
+  an interrupt during an update is swallowed
+    if held and callable(handler): => if held and not handler:
+  a gradient that overflows is taken
+    (math.isfinite(loss) and math.isfinite(norm)) => math.isfinite(loss)
 decoding
   greedy stops after 2S steps
     return 2 * source.shape[1] + 10 => return 2 * source.shape[1]
@@ -105,6 +112,10 @@ decoding
     rows[kept], going.nonzero()[:, 0]) => rows[kept], torch.arange(len(sentences)))
   an ended hypothesis grows longer
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
+  the longest sentence allowed is refused
+    1 <= count <= MAX_SOURCE => 1 <= count < MAX_SOURCE
+  a beam stops as if no hypothesis could grow longer
+    beam.log_probs / max_steps**length => beam.log_probs / beam.lengths**length
 metrics
   sure links are compared with possible ones
     in_sure += len(a & s) => in_sure += len(a & p)
@@ -118,6 +129,10 @@ metrics
     np.argwhere(weights >= threshold) => np.argwhere(weights > threshold)
   a bucket without its upper end
     if b[0] <= length <= b[1] => if b[0] <= length < max(b[1], b[0] + 1)
+  Chinese is scored by other tokens
+    "zh" if lang == "zh" else "char" => "char"
+  a weight that rounding has left above 1 is refused
+    (weights <= 1 + 1e-6) => (weights <= 1)
 data
   the decoder reads what it should write
     [BOS_ID, *ids[:-1]] => ids
@@ -130,9 +145,106 @@ data
 corpora
   splits share target sentences
     ] = root(("target", pair.target)) => ] = root(("source", pair.source))
+  a tenth is held out, however many there are
+    max(1, min(1000, len(pairs) // 10)) => max(1, len(pairs) // 10)
+  an empty split is refused
+    (name, size, 0) => (name, size, 1)
+  the reference is the second column, whatever it is
+    line.split("\t")[order.index(target)] => line.split("\t")[1]
 gold
   reversed directions keep their links
     (int(i), int(j)) if forward else (int(j), int(i)) => (int(i), int(j))
+  a link to the word after the last
+    i < source_len and j < target_len => i <= source_len and j <= target_len
+  what follows a link is ignored
+    LINK.fullmatch(link) => LINK.match(link)
+models
+  a Transformer's inner layer is as wide as the others
+    num_ffn or 4 * num_hiddens => num_ffn or num_hiddens
+  the scaled dot product is not scaled
+    D, H, score == "scaled dot", dropout => D, H, False, dropout
+  dropout is forgotten where a score is named
+    return AdditiveAttention(D, H, H, dropout) => return AdditiveAttention(D, H, H)
+checkpoint
+  a stored model can be read by its owner alone
+    os.chmod(partial, 0o644) => os.chmod(partial, 0o600)
+  a save that fails leaves a file
+    os.unlink(partial) => partial
+  a loaded model is in training mode
+    Checkpoint(model.eval(), => Checkpoint(model,
+  a file of another format is read
+    if metadata.get("format") != FORMAT: => if "format" not in metadata:
+text
+  a word as frequent as asked is left out
+    counts[token] >= min_freq => counts[token] > min_freq
+  an id below 0 counts from the end
+    if not 0 <= idx < len(tokens): => if not idx < len(tokens):
+  the longest Chinese word has one character less
+    start + _LONGEST_WORD, => start + _LONGEST_WORD - 1,
+  an unknown first word gets a capital
+    return text if tokens[:1] == [UNK] else _capit => return _capit
+subwords
+  the pieces of all words are kept
+    if len(self._ids) > REMEMBERED: => if len(self._ids) > math.inf:
+  with the memory goes what is no word
+    REMEMBERED:\n                self._ids = {word: [UNK_ID] for word in SPECIALS} =>
+       REMEMBERED:\n                self._ids = {}
+  rare characters are unknown
+    character_coverage=1.0 => character_coverage=0.9995
+  the smallest vocabulary is refused
+    lowest = len(SPECIALS) + 1 => lowest = len(SPECIALS) + 2
+by_hand
+  a subclass is computed as its base
+    if type(part) not in PARTS] => if not isinstance(part, tuple(PARTS))]
+  dropout of weights is refused without training
+    if model.training and attention is not None and => if attention is not None and
+  a gradient may be off by a tenth
+    tolerance = 1e-3 * => tolerance = 1e-1 *
+translate
+  translations in the system's encoding
+    stdout.reconfigure(encoding="utf-8", => stdout.reconfigure(
+  a line too long becomes several
+    while part and not part.ends => while False and not part.ends
+  an unknown word counts once
+    {self.unknown.total():,} => {len(self.unknown):,}
+  a line with a fault ends the scoring by columns
+    if len(line.columns) < 2 and line.fault is None: => if len(line.columns) < 2:
+  all lines are read before the first is translated
+    list(islice(lines, size)) => list(lines)
+variants
+  the edge of the window is outside
+    masked_fill(distance > self.reach => masked_fill(distance >= self.reach
+  words are dropped in translating, too
+    self.dropout, self.training) => self.dropout)
+  word vectors start as PyTorch draws them
+    nn.init.normal_(self.weight, std=embed_size**-0.5) => nn.init.normal_(self.weight)
+  the shortest window is refused
+    not reach >= 1: => not reach > 1:
+rnnsearch
+  W_a and U_a start as wide as the rest
+    std=0.001 => std=0.01
+  stacked matrices are orthogonal together
+    in parameter.split(parameter.shape[1]): => in (parameter,):
+transformer
+  a next word stands at the first place
+    add_positions(embedded, start), => add_positions(embedded),
+files
+  the longest line allowed is refused
+    len(line) > LONGEST_LINE: => len(line) >= LONGEST_LINE:
+  a download leaves a logger silent
+    logger.setLevel(level) => pass
+exercises/engine
+  an answer may change the case for the next
+    copy.deepcopy(arguments), [] => arguments, []
+  a check draws from the notebook's random numbers
+    with torch.random.fork_rng(devices=[]), torch.inf => with torch.inf
+  a gradient is that of the plain sum
+    (p * torch.linspace(-1, 1, p.numel()).view(p.shape)).sum() => p.sum()
+exercises/compare
+  a hundredth off is right
+    double(), rtol=1e-4 => double(), rtol=1e-2
+  NumPy's whole numbers are none
+    not isinstance(number, Integral): => not isinstance(number, int):
 """
 
 
@@ -170,29 +282,50 @@ def mutants():
     return rows
 
 
-def failure(folder, names):
-    """The first test that fails in the files of these names; None if none does."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly"]
-    for name in names:
-        file = f"test_{name}.py"
-        command.append(str(next(folder.glob(f"tests/**/{file}"), file)))
-    env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    options = {"cwd": folder, "env": env, "start_new_session": True}
+def failure(folder, files, mark="", patience=None):
+    """The first test of this mark that fails in these files; None if none does."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
-        tests = subprocess.Popen(command, stdout=log, stderr=log, **options)
-        try:
-            code = tests.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
+        fork = multiprocessing.get_context("fork")
+        arguments = folder, log.fileno(), [*map(str, files), "-m", mark]
+        process = fork.Process(target=run_tests, args=arguments)
+        process.start()
+        process.join(patience)
+        if process.is_alive():
+            os.killpg(process.pid, signal.SIGKILL)
             return "time"
-        finally:
-            if tests.poll() is None:
-                os.killpg(tests.pid, signal.SIGKILL)
         log.seek(0)
-        output = log.read()
+        output, code = log.read(), process.exitcode
+    if code == 5:  # there is no such test, as where none is slow
+        return None
     if code > 2:  # pytest could not do its work: that says nothing about the mutant
         raise SystemExit(f"pytest ended with code {code}:\n{output[-3000:]}")
     named = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", output, re.MULTILINE)
     return (named[1] if named else f"code {code}") if code else None
+
+
+def run_tests(folder, log, arguments):
+    """In a process of its own: run pytest in the copy; exits as it does."""
+    os.setsid()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.chdir(folder)
+    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode, sys.path[0] = True, str(folder)
+    sys.exit(pytest.main(["-x", "-q", "-p", "no:randomly", *arguments]))
+
+
+def batches(folder, module, everything):
+    """What to run: files and pytest's mark, the nearest first, and the quick ones.
+
+    If everything is asked for, then the others of utils. SystemExit if none is near.
+    """
+    names = FIRST.get(module, [module.rpartition("/")[2]])
+    files = sorted(folder.glob("tests/utils/**/test_*.py"))
+    near = [file for file in files if file.stem.removeprefix("test_") in names]
+    if not near:
+        raise SystemExit(f"tests/utils has no tests of {module}: see FIRST")
+    rest = [file for file in files if file not in near]
+    return [(near, "not slow"), (near, "slow"), (rest, "")][: 2 + everything]
 
 
 def copy(folder):
@@ -205,29 +338,30 @@ def copy(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", metavar="NAME", help="this mutant alone")
+    parser.add_argument("--only", metavar="NAME", help="one mutant, or one module's")
+    words = "where the nearest notice nothing, run the other tests of utils, too"
+    parser.add_argument("--all", action="store_true", help=words)
     parser.add_argument("--out", metavar="FILE.json", type=Path, help="store results")
     args = parser.parse_args()
-    chosen = {m: m.code() for m in mutants() if args.only in (None, m.name)}
+    chosen = {m: m.code() for m in mutants() if args.only in (None, m.name, m.module)}
     if not chosen:
-        parser.error(f"no mutant is named {args.only!r}")
+        parser.error(f"no mutant and no module is named {args.only!r}")
     results = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         copy(folder)
-        if test := failure(folder, THEN):
+        tests = {m: batches(folder, m.module, args.all) for m in chosen}
+        used = {file for each in tests.values() for files, _ in each for file in files}
+        if test := failure(folder, sorted(used)):
             raise SystemExit(f"without any mutant, a test fails: {test}")
         for mutant, code in chosen.items():
-            path, start = folder / "utils" / f"{mutant.module}.py", time.time()
+            path = folder / "utils" / f"{mutant.module}.py"
             path.write_text(code, encoding="utf-8")
-            first = FIRST[mutant.module]
-            rest = [name for name in THEN if name not in first]
-            test = failure(folder, first) or failure(folder, rest)
-            shutil.copy2(ROOT / "utils" / path.name, path)
-            seconds = round(time.time() - start)
-            row = {**mutant._asdict(), "caught_by": test, "seconds": seconds}
-            results.append(row)
-            print(f"{mutant.module:9}  {mutant.name:47}  {test or '-'}", flush=True)
+            found = (failure(folder, *batch, PATIENCE) for batch in tests[mutant])
+            test = next(filter(None, found), None)
+            shutil.copy2(ROOT / path.relative_to(folder), path)
+            results.append({**mutant._asdict(), "caught_by": test})
+            print(f"{mutant.module:17}  {mutant.name:47}  {test or '-'}", flush=True)
             if args.out:
                 args.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
     caught = sum(row["caught_by"] is not None for row in results)
