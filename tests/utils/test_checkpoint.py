@@ -464,3 +464,25 @@ def test_another_way_of_drawing_pieces_is_refused(tmp_path):
     save_checkpoint(tmp_path / "m", trainer.model, *vocabs, trainer=trainer)
     with pytest.raises(ValueError, match="alpha was 0.2 and is 0.5"):
         setup_translator(alpha=0.5)[0].resume(tmp_path / "m")
+
+
+# --- Edges ------------------------------------------------------------------------
+
+
+def test_a_file_may_be_read_by_all_and_written_by_its_owner(good):
+    assert good.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_save_that_fails_leaves_nothing_beside(tmp_path):
+    trainer, vocabs = setup()
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="could not save"):
+        save_checkpoint(tmp_path / "taken", trainer.model, *vocabs)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_file_of_another_program_is_called_so(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_file({"x": torch.zeros(1)}, path, {"format": "pt"})  # as many libraries write
+    with pytest.raises(ValueError, match="not of this course: its format is 'pt'"):
+        load_checkpoint(path)

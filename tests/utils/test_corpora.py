@@ -576,3 +576,11 @@ def test_a_few_steps_on_real_text_teach_something(name):
         found = translate(model, sentence, *vocabs, max_steps=20)
         shape = len(found.tokens), len(pair.source) + 1  # with <eos>
         assert found.attention_weights.shape == shape
+
+
+def test_references_are_the_targets_wherever_the_columns_stand(tsv):
+    text = "".join(f"Le No {n}\tThe No {n}\n" for n in range(9))
+    corpus = tsv(text, "en", "fr", columns=("fr", "en"), valid=2, test=2)
+    for split in ("valid", "test"):
+        numbers = [pair.source[-1] for pair in corpus[split]]
+        assert corpus.target_texts(split) == [f"Le No {number}" for number in numbers]

@@ -498,3 +498,20 @@ def test_the_limit_counts_pieces_and_stands_before_the_model(pieces):
     model.encoder.register_forward_hook(lambda *_: pytest.fail("the model has read"))
     with pytest.raises(ValueError, match=r"sentence 0 has 3\d\d\d words, or pieces"):
         translate(model, "a" * 3001, english, english)
+
+
+# --- Edges ------------------------------------------------------------------------
+
+
+def test_the_largest_length_penalty_is_taken():
+    model, (source, lens) = random_model("attention", TINY), some_sources()
+    beam_search(model, source, lens, 2, 3, length_penalty=10)
+    with pytest.raises(ValueError, match="10 is the most"):
+        beam_search(model, source, lens, 2, 3, length_penalty=10.1)
+
+
+def test_decoding_makes_no_graph():
+    model, (source, lens) = random_model("attention", TINY), some_sources()
+    assert not greedy_decode(model, source, lens, 3)[1].requires_grad
+    ids, log_probs, weights = beam_search(model, source, lens, 2, 3)
+    assert not log_probs.requires_grad and not weights.requires_grad

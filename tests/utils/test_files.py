@@ -339,3 +339,11 @@ def test_another_process_removes_the_bad_copy(server, path, monkeypatch, moment)
 
 def test_the_cache_is_a_folder_of_the_courses_own():
     assert cache_folder().name == "learning-to-align"
+
+
+def test_a_download_leaves_the_logger_as_it_was(server, path):
+    logger, before = pooch.get_logger(), pooch.get_logger().level
+    logger.setLevel(15)
+    download(server.url + NAME, SHA256, path)
+    assert logger.level == 15
+    logger.setLevel(before)

@@ -356,3 +356,15 @@ def test_every_sentence_is_in_one_bucket(lengths):
 def test_bad_buckets(lengths, buckets, message):
     with pytest.raises(ValueError, match=message):
         quality_by_length(lengths, ["a", "b"], ["a", "b"], buckets)
+
+
+def test_text_is_cut_by_the_rules_of_its_language():
+    found = [text_signatures(lang)["bleu"] for lang in ("zh", "ja", "fr")]
+    wanted = ["tok:zh|", "tok:char|", "tok:13a|"]
+    assert [tokens in one for tokens, one in zip(wanted, found, strict=True)] == [1] * 3
+
+
+def test_weights_that_rounding_has_left_above_1_are_taken():
+    assert links_from_weights([[1 + 5e-7, 0.0]]) == {(0, 0)}
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        links_from_weights([[1 + 5e-6, 0.0]])

@@ -353,3 +353,17 @@ def test_any_words_have_ids_and_no_error(vocabs, words):
         for ids in (vocab[words], vocab.sample(words, random.Random(0), 0.1)):
             assert all(UNK_ID <= i < len(vocab) for i in ids)
             assert isinstance(to_words(vocab.to_tokens(ids), vocab), list)
+
+
+def test_words_are_remembered_up_to_a_number(vocabs, monkeypatch):
+    vocab = SubwordVocab(vocabs["en"].model, "en")
+    monkeypatch.setattr("utils.subwords.REMEMBERED", 20)
+    for number in range(100):
+        assert vocab[[str(number)]] == vocabs["en"][[str(number)]]
+        assert len(vocab._ids) <= 22
+    assert all(vocab[[name]] == [UNK_ID] for name in SPECIALS)
+
+
+def test_the_rarest_character_has_a_piece():
+    vocab = SubwordVocab.train([["a", "b"] * 2000, ["q"]], "en", 9, at_most=True)
+    assert "q" in vocab

@@ -443,3 +443,9 @@ def test_id_outside_the_vocabulary(idx):
         message = f"id {idx} is outside the vocabulary: 0 to 4"
         with pytest.raises(IndexError, match=message):
             vocab.to_tokens(ids)
+
+
+def test_the_longest_chinese_word_has_twelve_characters():
+    longest = "一二三四五六七八九十百千"
+    assert tokenize(longest, "zh", {longest}) == [longest]
+    assert tokenize(f"{longest}万", "zh", {f"{longest}万"}) == [*f"{longest}万"]

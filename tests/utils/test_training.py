@@ -1,6 +1,7 @@
 """Loss, training step, the loop, the running mean, interruption, resumption."""
 
 import math
+import signal
 import threading
 
 import pytest
@@ -292,3 +293,33 @@ def test_resumed_from_a_file_it_reaches_the_same_numbers(make, tmp_path):
     dense = fresh.averaged.decoder.dense
     if hasattr(dense, "out"):
         assert dense.out.weight is fresh.averaged.decoder.embedding.weight
+
+
+# --- Edges ------------------------------------------------------------------------
+
+
+def test_the_last_values_that_are_taken():
+    for settings in ({"warmup": 0}, {"warmup": 1}, {"averaging": 0}, {"num_epochs": 1}):
+        setup(**settings)
+    with pytest.raises(ValueError, match="label_smoothing"):
+        masked_cross_entropy(torch.zeros(1, 1, 5), torch.ones(1, 1).long(), 1)
+
+
+def test_validation_makes_no_graph():
+    trainer, _ = setup()
+    seen = []
+
+    def loss(model, batch):
+        seen.append(batch_loss(model, batch))
+        return seen[-1]
+
+    evaluate_loss(trainer.model, trainer.valid_loader, loss)
+    assert seen and not any(value.requires_grad for value in seen)
+
+
+def test_an_interrupt_that_was_held_comes_after_the_block():
+    done = []
+    with pytest.raises(KeyboardInterrupt), training.interrupt_held():
+        signal.raise_signal(signal.SIGINT)
+        done.append("the update")
+    assert done == ["the update"]

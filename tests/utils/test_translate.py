@@ -186,3 +186,15 @@ def test_a_reader_that_has_enough_and_a_file_that_grows(tmp_path):
         process.stdin.close()
     assert process.stderr.read() == b"" and process.wait() == 0
     process.stderr.close()
+
+
+def test_the_output_is_utf8_whatever_the_system_has(command, expected, monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    command()
+    assert out.buffer.getvalue().decode("utf-8").splitlines() == expected
+    assert not "".join(expected).isascii()
+
+
+def test_a_line_that_has_nothing_is_scored_as_an_empty_translation(command):
+    assert "BLEU 0.00" in command("--tsv", "--score", lines=[""]).err
