@@ -17,20 +17,16 @@ from torch import nn
 def load_d2l():
     """The module `d2l.torch`.
 
-    It imports torchvision for chapters on images alone. Where torchvision is missing or
-    doesn't fit the installed torch, an empty module stands in during the import.
+    It imports torchvision for chapters on images alone, which may be missing, or not
+    fit the installed torch: an empty module stands in during the import.
     """
-    try:
-        importlib.import_module("torchvision")
+    vision, transforms = map(
+        types.ModuleType, ("torchvision", "torchvision.transforms")
+    )
+    vision.transforms = transforms
+    stand_ins = {module.__name__: module for module in (vision, transforms)}
+    if "torchvision" in sys.modules:
         stand_ins = {}
-    except (
-        Exception
-    ):  # a mismatched torchvision raises RuntimeError, a missing one ImportError
-        vision, transforms = (
-            types.ModuleType(name) for name in ("torchvision", "torchvision.transforms")
-        )
-        vision.transforms = transforms
-        stand_ins = {module.__name__: module for module in (vision, transforms)}
     sys.modules.update(stand_ins)
     try:
         return importlib.import_module("d2l.torch")
@@ -53,11 +49,12 @@ def reference_attention(attention):
 
 
 def reference_encoder(encoder):
-    """d2l's Seq2SeqEncoder with a copy of the weights. It reads padding, unpacked."""
+    """d2l's Seq2SeqEncoder with a copy of the weights. It reads padding, unpacked.
+
+    It has one direction: the weights of two don't load.
+    """
     d2l = load_d2l()
     rnn = encoder.rnn
-    if rnn.bidirectional:
-        raise ValueError("d2l's encoder reads in one direction only")
     reference = d2l.Seq2SeqEncoder(
         *encoder.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout
     )
@@ -66,11 +63,10 @@ def reference_encoder(encoder):
 
 
 def reference_decoder(decoder):
-    """A `D2LAttentionDecoder` with a copy of this course's weights."""
-    if not decoder.bridge.same:
-        raise ValueError(
-            "d2l's decoder needs an encoder of its own size: num_hiddens == enc_hiddens"
-        )
+    """A `D2LAttentionDecoder` with a copy of this course's weights.
+
+    The encoder has the decoder's size: weights of a bridge don't load.
+    """
     rnn = decoder.rnn
     reference = D2LAttentionDecoder(
         *decoder.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout

@@ -18,7 +18,6 @@ from torch.nn import functional as F
 
 from utils.data import encode_sources
 from utils.decoding import (
-    require_attention,
     require_fit,
     source_words,
     step_limit,
@@ -35,13 +34,10 @@ CHOICES = 6  # most probable words that a step keeps
 
 
 class Step(NamedTuple):
-    """Step i: what the decoder has, and the word that it writes.
+    """Step i: what the decoder has, and the word that it writes."""
 
-    query and scores: None where a decoder doesn't give them, as one with many heads.
-    """
-
-    query: np.ndarray | None  # (H,): s_{i-1}
-    scores: np.ndarray | None  # (S,): e_ij
+    query: np.ndarray  # (H,): s_{i-1}
+    scores: np.ndarray  # (S,): e_ij
     weights: np.ndarray  # (S,): alpha_ij
     context: np.ndarray  # (D,): c_i
     likeness: np.ndarray  # (S,): the cosine of c_i and each h_j
@@ -67,15 +63,23 @@ class Exploration(NamedTuple):
 def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     """Translate a sentence greedily -> Exploration.
 
-    forced: {step: word}; there this word is written, whatever the model prefers.
-    Raises TypeError for what is no sentence or no model with attention; ValueError for
-    a sentence without words or with more than MAX_WORDS, a word or a step that can't
-    be forced, and vocabularies or numbers with which the model can't translate.
+    model: its decoder is a `Seq2SeqAttentionDecoder`. forced: {step: word}; there this
+    word is written, whatever the model prefers. Raises ValueError, in words, for a
+    sentence without words or with more than MAX_WORDS, a word or a step that can't be
+    forced, and what `translate` raises.
     """
     forced, words = forced or {}, source_words(sentence, src_vocab)
     pieces = to_pieces(words, src_vocab)
-    check_room(len(pieces))
-    check_forced(forced, tgt_vocab)
+    if len(pieces) > MAX_WORDS:
+        raise ValueError(
+            f"The sentence has {len(pieces)} words, or pieces of words. The explorer "
+            f"has room for {MAX_WORDS}: make it shorter."
+        )
+    for word in forced.values():
+        if word not in tgt_vocab and word not in (EOS, UNK):
+            raise ValueError(
+                f"The model can't write {word!r}: it isn't among its words."
+            )
     require_fit(model, src_vocab, tgt_vocab)
     model.eval()
     source, source_lens = encode_sources([words], src_vocab)
@@ -89,7 +93,11 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
         )
         steps.append(step)
         last = tgt_vocab[step.word]
-    check_reached(forced, len(steps))
+    if not forced.keys() <= set(range(1, len(steps) + 1)):
+        raise ValueError(
+            f"The translation has {len(steps)} steps, counted from 1: no word can be "
+            f"forced at the steps {sorted(forced)}."
+        )
     text = to_words([step.word for step in steps], tgt_vocab)
     return Exploration(
         [*pieces, EOS],
@@ -102,13 +110,12 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
 def take_step(decoder, last, state, annotations, vocab, wanted=None):
     """One step after the word with id `last` -> Step, the new state.
 
-    annotations (1, S, D): what the encoder says of each source word. The context is
-    their sum by the step's weights, those of several heads or layers averaged.
+    annotations (1, S, D): what the encoder says of each source word.
     """
-    query, scores = asked(decoder, state)
+    query = decoder.query(state.hidden_state)
+    scores = decoder.attention.score(query, state.projected_keys)
     logits, after = decoder(torch.tensor([[last]]), state)
-    weights = getattr(after, "attention_weights", None)  # (1, 1, S)
-    require_attention(weights)
+    weights = after.attention_weights  # (1, 1, S)
     context = torch.bmm(weights, annotations)
     likeness = F.cosine_similarity(context, annotations, dim=-1)
     chances = logits[0, 0].softmax(dim=-1)
@@ -117,50 +124,8 @@ def take_step(decoder, last, state, annotations, vocab, wanted=None):
     if vocab[word] not in ids:
         ids.append(vocab[word])
     choices = {vocab.to_tokens(k): chances[k].item() for k in ids}
-    numbers = [
-        None if x is None else x.flatten().numpy()
-        for x in (query, scores, weights, context, likeness)
-    ]
+    numbers = [x.flatten().numpy() for x in (query, scores, weights, context, likeness)]
     return Step(*numbers, choices, word, wanted is not None), after
-
-
-def asked(decoder, state):
-    """With what a decoder asks, and the scores; None for what it doesn't give."""
-    if not hasattr(decoder, "query"):
-        return None, None
-    query = decoder.query(state.hidden_state)
-    score = getattr(getattr(decoder, "attention", None), "score", None)
-    keys = decoder.keys(state) if hasattr(decoder, "keys") else state.projected_keys
-    return query, score and score(query, keys)
-
-
-def check_room(count):
-    """ValueError, in words, if a sentence has more words than the figure can name."""
-    if count > MAX_WORDS:
-        raise ValueError(
-            f"The sentence has {count} words, or pieces of words. The explorer has "
-            f"room for {MAX_WORDS}: make it shorter."
-        )
-
-
-def check_forced(forced, vocab):
-    """ValueError if a word can't be written, or a step is below 1."""
-    for number, word in forced.items():
-        if word not in vocab and word not in (EOS, UNK):
-            raise ValueError(
-                f"The model can't write {word!r}: it isn't among its words."
-            )
-        if number < 1:
-            raise ValueError(f"There is no step {number}: steps are counted from 1.")
-
-
-def check_reached(forced, length):
-    """ValueError if a word was to be forced after the end."""
-    if max(forced, default=0) > length:
-        raise ValueError(
-            f"The translation ends at step {length}: no word can be "
-            f"forced at step {max(forced)}."
-        )
 
 
 def picture(exploration, number):

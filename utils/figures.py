@@ -5,6 +5,8 @@ what each row of a heatmap looks at. It is made from what was drawn, so a figure
 notebook draws by itself has one, too.
 """
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.container import BarContainer
@@ -120,12 +122,16 @@ def _value(x):
     return x if isinstance(x, str) else f"{x:.4g}"
 
 
-def show_with_words(shell):
-    """From now on an IPython shell shows figures twice as fine, with their text.
+def show_with_words():
+    """From now on a notebook shows figures twice as fine, with their text.
 
     A browser, or a page made of the notebook, gets the text as the picture's `alt`.
+    Outside of a notebook nothing changes.
     """
-    # Importing it sets the formats once; later it leaves them alone.
+    if "IPython" not in sys.modules or "inline" not in plt.get_backend():
+        return
+    # Importing backend_inline sets the formats once; later it leaves them alone.
+    from IPython import get_ipython
     from IPython.core.pylabtools import retina_figure
     from matplotlib_inline import backend_inline  # noqa: F401
 
@@ -133,14 +139,5 @@ def show_with_words(shell):
         found = retina_figure(fig, base64=True)
         return found and (found[0], {**found[1], "alt": alternative_text(fig)})
 
-    shell.display_formatter.formatters["image/png"].for_type(Figure, drawn)
-
-
-def in_a_notebook():
-    """The shell of a kernel that shows figures in the page, or None."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    shell = get_ipython()
-    return shell if shell and "inline" in plt.get_backend() else None
+    formatters = get_ipython().display_formatter.formatters
+    formatters["image/png"].for_type(Figure, drawn)

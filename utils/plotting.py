@@ -8,9 +8,7 @@ shows all figures with an alternative text (`utils.figures`).
 """
 
 import importlib.util
-import warnings
 from functools import cache
-from operator import index
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,7 +17,7 @@ from matplotlib import font_manager
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from utils.figures import COLOUR_BAR, in_a_notebook, show_with_words
+from utils.figures import COLOUR_BAR, show_with_words
 
 FONT_SIZE = 10  # points
 # In inches: how wide the cells of one figure may be together, the side of a cell, the
@@ -39,71 +37,20 @@ CURVE_STYLES = (
     ("#E69F00", "--", "P"),
     ("#000000", "-.", "X"),
 )
-# Fonts with simplified Chinese forms, as Linux, Windows and macOS name them.
-CHINESE_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "Source Han Sans CN",
-    "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei",
-    "Microsoft YaHei",
-    "DengXian",
-    "SimHei",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Heiti SC",
-    "Songti SC",
-    "Arial Unicode MS",
-)
-# It has the characters in Japanese forms. Of Debian's fonts-noto-cjk, matplotlib
-# sees this one only.
-JAPANESE_FONTS = ("Noto Sans CJK JP",)
-
-if shell := in_a_notebook():
-    show_with_words(shell)
-
-
-def font_families() -> list[str]:
-    """Font families for `fontfamily=`, so that Chinese and accents both render.
-
-    DejaVu Sans, then a font with Chinese characters: one that the system has, else
-    the one in the package mpl-font. Without any, DejaVu Sans alone and one warning.
-    """
-    chinese = chinese_font()
-    return ["DejaVu Sans"] if chinese is None else ["DejaVu Sans", chinese]
+show_with_words()
 
 
 @cache
-def chinese_font() -> str | None:
-    """A font with Chinese characters, or None and a warning; found once, then kept."""
-    font = _installed(CHINESE_FONTS) or _packaged() or _installed(JAPANESE_FONTS)
-    if font is None:
-        warnings.warn(
-            "No font with Chinese characters was found: they will show as boxes. "
-            "Install the package mpl-font or the font Noto Sans CJK SC.",
-            stacklevel=3,
-        )
-    return font
+def font_families():
+    """Font families for `fontfamily=`, so that Chinese and accents both render.
 
-
-def _installed(families) -> str | None:
-    # matplotlib's list of fonts is a cache: a file in it may be gone.
-    known = {f.name: f.fname for f in font_manager.fontManager.ttflist}
-    return next((f for f in families if f in known and Path(known[f]).exists()), None)
-
-
-def _packaged() -> str | None:
-    # Importing mpl_font's modules would change rcParams: take the file alone.
-    package = importlib.util.find_spec("mpl_font")
-    if package is None:
-        return None
-    fonts = Path(package.submodule_search_locations[0], "fonts")
-    path = fonts / "noto" / "NotoSansCJKsc-Regular.otf"
-    if not path.exists():
-        return None
+    DejaVu Sans, and for Chinese the font that the package mpl-font brings.
+    """
+    # Importing the package would change matplotlib's settings: only its file is read.
+    folder = Path(importlib.util.find_spec("mpl_font").origin).parent
+    path = folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
     font_manager.fontManager.addfont(path)
-    return font_manager.FontProperties(fname=path).get_name()
+    return ["DejaVu Sans", font_manager.FontProperties(fname=path).get_name()]
 
 
 def show_heatmap(
@@ -126,8 +73,8 @@ def show_heatmap(
     follows the first `eos` on either side is left out; `eos=None` draws everything.
     Without `ax`, a figure is made in which all labels fit.
 
-    Raises TypeError if the words are not lists of strings; ValueError if their numbers
-    do not match the weights, a weight is not in 0 to 1 or a link not in the picture.
+    Raises ValueError if the numbers of words do not match the weights, a weight is not
+    in 0 to 1 or a link not in the picture.
     """
     panel = _checked_panel(
         weights, source, target, title, gold, annotate, eos, possible
@@ -151,12 +98,8 @@ def show_heatmaps(panels, ncols=2):
     wanted, title, gold, annotate, eos, possible. All cells have one size, so sentences
     of different lengths stay legible. Returns a 1-D array of `Axes`, one per panel.
 
-    Raises ValueError for no panels or `ncols` below 1, and what `show_heatmap` raises.
+    Raises what `show_heatmap` raises.
     """
-    if len(panels) == 0 or ncols < 1:
-        raise ValueError(
-            f"{len(panels)} panels in {ncols} columns: give at least one of each"
-        )
     return _new_figure([_checked_panel(**panel) for panel in panels], ncols, True)
 
 
@@ -169,14 +112,11 @@ def _checked_panel(
     annotate=False,
     eos="<eos>",
     possible=None,
-) -> dict:
+):
     """The arguments of one heatmap, checked and cut after `eos`."""
     if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
         weights = weights.detach().cpu().float()
     weights = np.asarray(weights, dtype=float)
-    for name, words in (("source", source), ("target", target)):
-        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            raise TypeError(f"{name} is {words!r}: give a list of words")
     if weights.shape != (len(target), len(source)) or weights.size == 0:
         raise ValueError(
             f"weights have shape {weights.shape}, but there are {len(target)} target "
@@ -200,13 +140,8 @@ def _checked_panel(
     }
 
 
-def _checked_links(name, links, source, target) -> list[tuple[int, int]]:
-    try:
-        found = sorted({(index(j), index(i)) for j, i in links or ()})
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} is {links!r}: give links (source index, target index)"
-        ) from None
+def _checked_links(name, links, source, target):
+    found = sorted(set(links or ()))
     for j, i in found:
         if not (0 <= j < len(source) and 0 <= i < len(target)):
             raise ValueError(
@@ -216,7 +151,7 @@ def _checked_links(name, links, source, target) -> list[tuple[int, int]]:
     return found
 
 
-def _through_eos(words, eos) -> list[str]:
+def _through_eos(words, eos):
     words = list(words)
     return words[: words.index(eos) + 1] if eos in words else words
 
@@ -258,7 +193,7 @@ def _draw_panel(ax, panel, cell):
     return image
 
 
-def _gold_square(corner, side, style) -> Rectangle:
+def _gold_square(corner, side, style):
     # The white rim sets the outline off from cells as bright as itself.
     rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
     outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
@@ -288,10 +223,13 @@ def _new_figure(panels, ncols, colorbar):
         image = _draw_panel(axes[n], panel, cell)
         inner, outer = axes[n].get_window_extent(), axes[n].get_tightbbox()
         margins.append(abs(outer.extents - inner.extents) / fig.dpi + GAP)
-    left, below, right, above = np.transpose(margins)
-    width, height = words.T * cell
-    x, total_width = _starts(columns, left, width + right)
-    y, total_height = _starts(rows, above, height + below)  # downwards
+    left, below, right, above = np.max(margins, axis=0)
+    widest = [words[columns == c, 0].max() * cell for c in sorted(set(columns))]
+    highest = [words[rows == r, 1].max() * cell for r in sorted(set(rows))]
+    x = _starts(widest, left, right)
+    y = _starts(highest, above, below)  # downwards
+    total_width, total_height = x[-1] - left, y[-1] - above
+    x, y, (width, height) = x[columns], y[rows], words.T * cell
     places = list(zip(axes, x, y, width, height, strict=True))
     if colorbar:
         bar_height = max((y + height).max() - y.min(), MIN_BAR)
@@ -308,18 +246,12 @@ def _new_figure(panels, ncols, colorbar):
     return axes
 
 
-def _starts(groups, before, after):
-    """Where pictures start on one axis, and the whole length.
+def _starts(sizes, before, after):
+    """Where pictures of these sizes start on one axis, and where one more would.
 
-    Pictures of one group (row or column) start together; each needs some room before
-    its start and after it.
+    Each has this much room before it and after it.
     """
-    starts, end = np.zeros(len(groups)), 0.0
-    for group in sorted(set(groups)):
-        members = groups == group
-        starts[members] = end + before[members].max()
-        end = starts[members][0] + after[members].max()
-    return starts, end
+    return before + np.cumsum([0, *np.add(sizes, before + after)])
 
 
 def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):
@@ -329,20 +261,20 @@ def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):
     shape (n,), or (seeds, n): drawn as the mean with a band from lowest to highest.
     A nan leaves a gap. Lines differ in colour, dashes and marker.
 
-    Raises ValueError for no curves, more than 7, or a shape that does not match `x`.
+    Raises ValueError for more than 7 curves.
     """
-    if not 1 <= len(curves) <= len(CURVE_STYLES):
+    if len(curves) > len(CURVE_STYLES):
         raise ValueError(
-            f"{len(curves)} curves: one figure takes 1 to {len(CURVE_STYLES)}"
+            f"{len(curves)} curves: one figure takes up to {len(CURVE_STYLES)}"
         )
-    curves = {label: _runs(label, values, len(x)) for label, values in curves.items()}
     fonts = font_families()
     if ax is None:
         fig = plt.figure(figsize=(7, 3.8), facecolor="white", layout="constrained")
         ax = fig.add_subplot(facecolor="white")
     every = max(1, len(x) // 12)  # with a marker
     styles = zip(curves.items(), CURVE_STYLES, strict=False)
-    for (label, runs), (color, line, marker) in styles:
+    for (label, values), (color, line, marker) in styles:
+        runs = np.atleast_2d(np.asarray(values, dtype=float))
         mean = runs.mean(axis=0)
         ax.plot(x, mean, line, color=color, marker=marker, markevery=every, label=label)
         if len(runs) > 1:
@@ -360,14 +292,3 @@ def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):
     prop = {"family": fonts}
     ax.legend(bbox_to_anchor=(1.01, 1), handlelength=3.5, prop=prop, **LEGEND)
     return ax
-
-
-def _runs(label, values, n) -> np.ndarray:
-    """A curve as an array (seeds, n)."""
-    runs = np.atleast_2d(np.asarray(values, dtype=float))
-    if runs.ndim != 2 or runs.shape[1] != n or len(runs) == 0:
-        raise ValueError(
-            f"curve {label!r} has shape {np.shape(values)}, but x has {n} values: "
-            f"give ({n},) or (seeds, {n})"
-        )
-    return runs

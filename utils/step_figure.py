@@ -16,9 +16,10 @@ CHARACTER = 7.4  # the width of one
 PANELS = {  # what a figure shows of a step, from the top
     "query": "query $s_{{{before}}}$: {H} numbers, from −1 (orange) to 1 (purple)",
     "scores": "scores $e_{{{i}j}}$",
-    "weights": r"weights $\alpha_{{{i}j}}$",
+    "weights": r"weights $\alpha_{{{i}j}}$: the softmax of the scores",
     "likeness": "how near the context $c_{{{i}}}$ is to each $h_j$ (cosine)",
 }
+TITLE = {"loc": "left", "fontsize": 10, "pad": 4}
 BAR, MARKED, BAND = "#0072B2", "#D55E00", "#E6E6E6"  # Okabe and Ito's blue, vermilion
 
 
@@ -36,28 +37,22 @@ def draw_step(exploration, number, fig=None):
     headline = f"step {i} of {len(steps)} writes {label(step)}"
     fig.suptitle(headline, x=0.01, ha="left", **words(11), fontweight="bold")
     turn = turning(names, 350, "right")
-    panels = [name for name in PANELS if getattr(step, name) is not None]
-    below = {"query": 30, "weights": 28 + room(names, turn)}  # pixels
-    free = SIZE[1] - 46 - sum(below.get(name, 28) for name in panels)
-    height = (free - 8 * ("query" in panels)) / len(set(panels) - {"query"})
-    top = 46
-    for name in panels:
-        values, high = getattr(step, name), 8 if name == "query" else height
-        ax = add_axes(fig, 38, top, 350, high)
-        top += high + below.get(name, 28)
-        title = PANELS[name].format(i=i, before=i - 1, H=values.size)
-        if name == "weights" and "scores" in panels:
-            title += ": the softmax of the scores"
-        ax.set_title(title, loc="left", fontsize=10, pad=4)
-        if name == "query":
-            ax.set(xticks=[], yticks=[], label=COLOUR_BAR)
-            ax.imshow(values[None], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
-            continue
+    top, free = 84, SIZE[1] - 168 - room(names, turn)  # pixels from above, for bars
+    ax = add_axes(fig, 38, 46, 350, 8)
+    ax.set_title(PANELS["query"].format(before=i - 1, H=step.query.size), **TITLE)
+    ax.set(xticks=[], yticks=[], label=COLOUR_BAR)
+    ax.imshow(step.query[None], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+    for name in ("scores", "weights", "likeness"):
+        last = name == "weights"
+        ax = add_axes(fig, 38, top, 350, free / 3)
+        top += free / 3 + 28 + last * room(names, turn)
+        ax.set_title(PANELS[name].format(i=i), **TITLE)
         every = [0] if name == "scores" else [0, 1]  # one scale for all steps
         every += [value for s in steps for value in getattr(s, name)]
+        values = getattr(step, name)
         draw_bars(ax, values, step.weights.argmax(), min(every), max(every))
         ax.set_xticks(range(len(names)), names, **words(), **turn)
-        ax.tick_params(axis="x", length=0, labelbottom=name == "weights")
+        ax.tick_params(axis="x", length=0, labelbottom=last)
     draw_weights(fig, exploration, i, names)
     draw_choices(add_axes(fig, 815, 60, 95, 24 * len(step.choices)), step)
     return fig

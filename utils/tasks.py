@@ -14,6 +14,7 @@ from string import Formatter
 from typing import NamedTuple
 
 from utils.data import Corpus, Pair
+from utils.guards import require_whole
 
 # Stories
 
@@ -88,12 +89,9 @@ def draw_events(count, rng, everywhere=False):
 def ask(kind, name, events):
     """Story and question as a Pair; the link leads to the answer's last mention.
 
-    Tags: the kind of question. Raises ValueError if the story doesn't say.
+    Tags: the kind of question. The story must say it.
     """
-    fact = last_fact(kind, name, events)
-    if fact is None:
-        raise ValueError(f"the story doesn't say: {QUESTIONS[kind].format(name)}")
-    answer, n = fact
+    answer, n = last_fact(kind, name, events)
     sentences = [event.words() for event in events]
     link = (sum(map(len, sentences[:n])) + sentences[n].index(answer), 0)
     source = sum(sentences, []) + QUESTIONS[kind].format(name).split()
@@ -137,16 +135,8 @@ DEEDS = {
     "washed": "washes",
     "cleaned": "cleans",
 }
-SCENES = (
-    "in garden",
-    "at market",
-    "at mill",
-    "in barn",
-    "near river",
-    "behind church",
-    "near station",
-    "on hill",
-)
+SCENES = ("in garden", "at market", "at mill", "in barn")
+SCENES += ("near river", "behind church", "near station", "on hill")
 ONCE = ("yesterday", "yesterday evening", "this morning", "last sunday", "last week")
 OFTEN = ("every morning", "every evening", "every sunday", "every day", "in summer")
 LOOKS = {"who": ("old", "young", "good", ""), "what": ("old", "new", "small", "")}
@@ -226,12 +216,8 @@ DATE_SIZES = {"train": 8000, "valid": 500, "test": 500, "new": 500, "form": 500}
 # Where the parts of a date stand in its ISO form, such as 1998-03-07.
 ISO_PLACES = {
     "year": (0, 1, 2, 3),
-    "month": (5, 6),
-    "mon": (5, 6),
-    "mm": (5, 6),
-    "d": (8, 9),
-    "dd": (8, 9),
-    "nth": (8, 9),
+    **dict.fromkeys(("month", "mon", "mm"), (5, 6)),
+    **dict.fromkeys(("d", "dd", "nth"), (8, 9)),
 }
 
 
@@ -302,7 +288,7 @@ def draw_splits(sizes, draw, seed) -> dict[str, list[Pair]]:
     """
     seen, splits = set(), {}
     for split, size in sizes.items():
-        check_size(split, size)
+        require_whole(f"the size of {split!r}", size)
         rng, pairs = random.Random(f"{seed} {split}"), []
         misses = 0
         while len(pairs) < size:
@@ -320,18 +306,13 @@ def draw_splits(sizes, draw, seed) -> dict[str, list[Pair]]:
     return splits
 
 
-def check_size(split, size):
-    """ValueError, in words, unless a split can have this size."""
-    if not isinstance(size, int) or size < 1:
-        raise ValueError(f"split {split!r} needs a whole number from 1, got {size!r}")
-
-
 def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
     """Each pair and another, joined by a comma and a conjunction, without alignment.
 
     The pairs are sentences that end with a full stop; the first of two loses its own.
     """
-    check_statements(pairs)
+    if any({pair.source[-1], pair.target[-1]} != {"."} for pair in pairs):
+        raise ValueError("every sentence must end with a full stop: it would be lost")
     order = random.Random(seed).sample(pairs, len(pairs))
     joined = []
     for first, second in zip(order, order[1:] + order[:1], strict=True):
@@ -339,12 +320,3 @@ def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
         source, target = ((*a[:-1], ",", word, *b) for a, b, word in sides)
         joined.append(Pair(source, target, tags=first.tags))
     return joined
-
-
-def check_statements(pairs):
-    """ValueError, in words, unless each of two or more pairs ends with a full stop."""
-    if len(pairs) < 2 or any({p.source[-1], p.target[-1]} != {"."} for p in pairs):
-        raise ValueError(
-            "joined are two or more pairs whose sentences end with a full stop: "
-            "another last word would be lost"
-        )

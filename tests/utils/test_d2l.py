@@ -14,7 +14,7 @@ from utils.d2l_bridge import (
     reference_encoder,
 )
 from utils.models import build_model
-from utils.seq2seq import EncoderDecoder, Seq2SeqAttentionDecoder, Seq2SeqEncoder
+from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-5}  # float32 rounding over a few hundred operations
 
@@ -143,11 +143,3 @@ def test_d2ls_encoder_reads_padding_and_ours_does_not():
     changed[0, 3:] = (source[0, 3:] - 3) % 15 + 4
     assert not torch.allclose(theirs(source)[1], theirs(changed)[1])
     assert torch.equal(ours(source, lens)[1], ours(changed, lens)[1])
-
-
-def test_models_without_a_counterpart_are_refused():
-    with pytest.raises(ValueError, match="one direction"):
-        reference_encoder(Seq2SeqEncoder(20, 8, 16, bidirectional=True))
-    with pytest.raises(ValueError, match="own size"):
-        reference_decoder(Seq2SeqAttentionDecoder(20, 8, 16, enc_hiddens=8))
-    assert isinstance(build_model("attention", 20, 20, 8, 16), EncoderDecoder)
