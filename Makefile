@@ -7,7 +7,7 @@ LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help lab check test mirror notebooks corpus model results results-real \
-    bench bench-notebooks bench-small slides site learner worksheets grade lock audit \
+    bench bench-notebooks bench-small slides site learner grade lock audit \
     test-newest test-faults clean
 
 help:
@@ -26,7 +26,6 @@ help:
 	@echo "make slides     write the lectures to build/slides: pages and, with Chromium, PDF"
 	@echo "make site       write the course as a website to build/site, and check it in Chromium"
 	@echo "make learner    write the copy for learners to build/learner, and as a zip"
-	@echo "make worksheets  write sheets to print to build/worksheets"
 	@echo "make grade SUBMITTED=folder  run what learners handed in: which checks pass?"
 	@echo "make lock       write requirements.lock by requirements.txt"
 	@echo "make audit      look all packages up among known vulnerabilities"
@@ -88,9 +87,6 @@ slides: .venv/.installed
 
 learner: .venv/.installed
 	$(PY) tools/learner.py
-
-worksheets: .venv/.installed
-	$(PY) -m tools.worksheets
 
 grade: .venv/.installed
 	$(PY) tools/grade/run.py \

@@ -1,10 +1,10 @@
 """The shape of the repository: imports of utils, links, paths, the plain commands."""
 
+import html
 import re
 import subprocess
 import sys
 
-import pytest
 from helpers.repo import NUMBERED, ROOT, dead_links, links, read, repository_files
 from importlinter import cli
 
@@ -17,8 +17,7 @@ def test_utils_imports_downwards_only(monkeypatch):
 
 def test_importing_utils_changes_nothing():
     """Seen from outside: no output, no seed, no setting of matplotlib or torch."""
-    names = [path.stem for path in (ROOT / "utils").glob("*.py")]
-    names += ["exercises"] * (ROOT / "utils" / "exercises").is_dir()
+    names = {path.stem for path in (ROOT / "utils").glob("*.py")} - {"__init__"}
     program = f"""
 import importlib, random
 import matplotlib.pyplot, numpy, torch
@@ -27,7 +26,7 @@ def state():
             numpy.random.get_state()[1].tolist(), dict(matplotlib.rcParams),
             torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
 before = state()
-for name in {sorted(set(names) - {"__init__"})}:
+for name in {sorted(names | {"exercises"})}:
     importlib.import_module("utils." + name)
 assert state() == before, "an import changed a setting"
 """
@@ -37,37 +36,21 @@ assert state() == before, "an import changed a setting"
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-# --- Markdown files -----------------------------------------------------------
-
-
-SITE_PAGES = ROOT / "tools" / "site" / "pages"  # theirs `make site` checks
-
-
 def test_links_lead_somewhere():
+    """But for those of the site's own pages, which `make site` checks."""
+    pages = [path for path in repository_files() if path.suffix == ".md"]
+    pages = [path for path in pages if path.parent != ROOT / "tools/site/pages"]
     dead = {
-        str(path.relative_to(ROOT)): dead_links(path.read_text("utf-8"), path.parent)
-        for path in repository_files()
-        if path.suffix == ".md" and path.parent != SITE_PAGES
+        path.name: dead_links(path.read_text("utf-8"), path.parent) for path in pages
     }
-    assert "README.md" in dead
-    assert {name: paths for name, paths in dead.items() if paths} == {}
+    assert "README.md" in dead and {k: v for k, v in dead.items() if v} == {}
+    text = "[x](a%20b.md#c) [y](#c) `[z](gone.md)` $W[s](t)$ <img src='gone.png'>"
+    assert dead_links(text, ROOT) == ["a b.md", "gone.png"]
 
 
 def test_the_readme_lists_every_notebook():
     linked = set(links(read("README.md")))
     assert {f"notebooks/{path.name}" for path in NUMBERED} - linked == set()
-
-
-def test_a_dead_link_is_found(tmp_path):
-    (tmp_path / "a b.md").touch()
-    good = "[x](a%20b.md#part) [y](https://example.org/z) [z](#part)"
-    assert dead_links(f"{good} `[x](gone.md)` and $W[s](t)$", tmp_path) == []
-    assert dead_links("see [x](gone.md)", tmp_path) == ["gone.md"]
-    assert dead_links("![a picture](img/gone.png)", tmp_path) == ["img/gone.png"]
-    assert dead_links('<img src="gone.png">', tmp_path) == ["gone.png"]
-
-
-# --- the README's plain commands and the Makefile -----------------------------
 
 
 def plain_commands(language, python):
@@ -89,21 +72,24 @@ def test_the_readme_agrees_with_the_makefile():
         assert any(map(line.search, recipes)), words
 
 
-# --- all files ----------------------------------------------------------------
-
-
-def machine_paths(data):
-    """The folders of one machine that a file's bytes name."""
-    folders = [f"/{name}/" for name in ("work", "root", "opt/wheels")]
-    return [folder for folder in folders if folder.encode() in data]
-
-
 def test_no_file_names_a_folder_of_one_machine():
-    found = {path.name: machine_paths(path.read_bytes()) for path in repository_files()}
-    assert "Makefile" in found
-    assert {name: folders for name, folders in found.items() if folders} == {}
+    folders = [f"/{name}/".encode() for name in ("work", "root", "opt/wheels")]
+    found = {
+        path.name
+        for path in repository_files()
+        if any(folder in path.read_bytes() for folder in folders)
+    }
+    assert found == set()
 
 
-@pytest.mark.parametrize("folder", ["root/a", "work/main/data"])
-def test_a_folder_of_one_machine_is_found(folder):
-    assert machine_paths(b"x = '/" + folder.encode())
+def test_the_sheets_ask_what_the_quiz_asks():
+    """Word for word, and without its answers."""
+    quiz = read("notebooks/INSTRUCTOR.md").split("\n## Quiz\n")[1].split("\n## ")[0]
+    quiz = re.sub(r"<details>.*?</details>", "", quiz, flags=re.DOTALL)
+    asked = re.split(r"\*\((?=Notebook)", quiz)[:-1]
+    asked = [re.split(r"(?m)^\*\*(?=\d+\.)", question)[-1] for question in asked]
+    sheet = read("notebooks/worksheets.html").split('id="quiz"')[1]
+    sheet = re.findall(r'<div class="question">\s*<p>(.*?)</p>', sheet, re.DOTALL)
+    sheet = [html.unescape(re.sub(r"<[^>]+>", "", text)) for text in sheet]
+    letters = [[re.sub(r"[\W_]", "", text) for text in side] for side in (asked, sheet)]
+    assert letters[0] == letters[1] and len(asked) > 40
