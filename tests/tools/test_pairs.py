@@ -1,9 +1,12 @@
 """The small text that the README trains on."""
 
+import pytest
+
 from tools import pairs
 from utils.corpora import load_tsv
 
 
+@pytest.mark.slow
 def test_the_file_is_what_the_program_writes():
     stored = (pairs.DATA / "pairs.tsv").read_text(encoding="utf-8")
     assert stored == "".join(pairs.lines())
