@@ -43,10 +43,13 @@ lab: .venv/.installed
 	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 	    --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_ARGS)
 
+# Without nbval, which is slow to load: the quick tests run no notebook.
 check: .venv/.installed
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	$(PY) -m pytest -n auto -m "not slow" tests/utils tests/tools tests/data
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(PY) -m pytest -p xdist -n auto -m "not slow" \
+	    -o addopts="--import-mode=importlib -ra --dist=loadfile" \
+	    tests/utils tests/tools tests/data
 
 test: .venv/.installed
 	$(PY) -m ruff format --check .

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import warnings
 
 import hypothesis
@@ -16,6 +17,9 @@ if WORKER := os.environ.get("PYTEST_XDIST_WORKER"):
 # some of them press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# nbformat loads a grammar of addresses, for a second, that no notebook here needs.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # The same examples in every run, and no limit on seconds: machines differ.
 hypothesis.settings.register_profile("course", derandomize=True, deadline=None)
@@ -52,8 +56,8 @@ def pytest_configure(config):
         folder = f"{variable.lower()}-{WORKER or 'main'}"
         os.environ[variable] = str(config.cache.mkdir(folder))
     os.environ.pop("MPLBACKEND", None)
-    outputs = config.rootpath / config.option.nbval_sanitize_with
-    config.option.nbval_sanitize_with = str(outputs)  # from any folder
+    if outputs := getattr(config.option, "nbval_sanitize_with", None):
+        config.option.nbval_sanitize_with = str(config.rootpath / outputs)
 
     import matplotlib
 
