@@ -100,7 +100,7 @@ decoding
   greedy stops after 2S steps
     return 2 * source.shape[1] + 10 => return 2 * source.shape[1]
   a written <unk> is not listed as unknown
-    if word not in src_vocab] => if word not in src_vocab.token_to_idx]
+    source.unknown => [w for w in source.unknown if w != "<unk>"]
   log-probabilities of the beam in float32
     torch.where(first, 0.0, -torch.inf).double() => torch.where(first, 0.0, -torch.inf)
   beam search leaves dropout on
@@ -117,7 +117,7 @@ decoding
   an ended hypothesis grows longer
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
   the longest sentence allowed is refused
-    1 <= count <= MAX_SOURCE => 1 <= count < MAX_SOURCE
+    len(ids) > MAX_SOURCE => len(ids) >= MAX_SOURCE
   a beam stops as if no hypothesis could grow longer
     beam.log_probs / max_steps**length => beam.log_probs / beam.lengths**length
   decoding keeps what a gradient needs
@@ -186,15 +186,12 @@ text
   a word as frequent as asked is left out
     counts[token] >= min_freq => counts[token] > min_freq
   an id below 0 counts from the end
-    if not 0 <= idx < len(tokens): => if not idx < len(tokens):
+    if not 0 <= ids < len(self): => if not ids < len(self):
   the longest Chinese word has one character less
     start + _LONGEST_WORD, => start + _LONGEST_WORD - 1,
 subwords
   the pieces of all words are kept
-    if len(self._ids) > REMEMBERED: => if len(self._ids) > math.inf:
-  with the memory goes what is no word
-    REMEMBERED:\n                self._ids = {word: [UNK_ID] for word in SPECIALS} =>
-       REMEMBERED:\n                self._ids = {}
+    lru_cache(REMEMBERED)(pieces.encode) => lru_cache(None)(pieces.encode)
   rare characters are unknown
     character_coverage=1.0 => character_coverage=0.9995
 by_hand

@@ -15,7 +15,6 @@ from utils.data import Batch, cut
 from utils.decoding import require_attention
 from utils.gold import check_aligned
 from utils.metrics import as_weights
-from utils.subwords import pieces_a_word
 
 
 @torch.no_grad()
@@ -62,22 +61,33 @@ def word_weights(weights, pair, vocabs):
     For a model of subwords: gold links are between words. A source word has the sum of
     its pieces' weights, a target word the mean of its pieces' rows, so that rows still
     sum to 1. Without subwords nothing changes. Raises ValueError for other numbers of
-    tokens, and for pieces of Chinese, which cross the words.
+    tokens, and where pieces cross the words, as those of Chinese do.
     """
     source, target = (
-        torch.tensor(pieces_a_word(words, vocab))
+        pieces_a_word(words, vocab)
         for words, vocab in zip(pair[:2], vocabs, strict=True)
     )
-    sizes = (int(target.sum()), int(source.sum()))
+    sizes = (sum(target), sum(source))
     if tuple(weights.shape) != sizes:
         raise ValueError(
             f"weights have shape {tuple(weights.shape)}, but the pair has {sizes[0]} "
             f"target and {sizes[1]} source tokens, <eos> left out"
         )
-    parts = weights.split(source.tolist(), dim=1)
+    parts = weights.split(source, dim=1)
     columns = torch.stack([part.sum(dim=1) for part in parts], dim=1)
-    rows = columns.split(target.tolist())
+    rows = columns.split(target)
     return torch.stack([part.sum(dim=0) / max(len(part), 1) for part in rows])
+
+
+def pieces_a_word(words, vocab):
+    """How many tokens a vocabulary makes of each word; ValueError if they cross it."""
+    pieces = [vocab.encode([word]).ids for word in words]
+    if sum(pieces, []) != vocab.encode(words).ids:
+        raise ValueError(
+            "without spaces between words, pieces cross them: a word has no number of "
+            "pieces"
+        )
+    return [len(ids) for ids in pieces]
 
 
 class GoldAttention(NamedTuple):

@@ -21,8 +21,9 @@ from utils.files import (
     read_sums,
 )
 from utils.gold import with_links
+from utils.guards import require_whole
 from utils.languages import check_language, language_name, look_swapped
-from utils.text import require_count, tokenize
+from utils.text import tokenize
 
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
 VILLAGE_COLUMNS = ["en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags"]
@@ -207,10 +208,10 @@ def load_tsv(
     """
     order = _tsv_columns(source, target, columns)
     if limit is not None:
-        require_count("limit", limit, 1, " line, or None for all")
+        require_whole("limit", limit, 1, " line, or None for all")
     for name, size in (("valid", valid), ("test", test)):
         if size is not None:
-            require_count(name, size, 0)
+            require_whole(name, size, 0)
     path = find_file(path)
     skipped = {} if skip_bad_lines else None
     lines = decode_lines(read_bytes(path), path, skipped)[:limit]

@@ -12,16 +12,8 @@ from typing import NamedTuple
 
 import torch
 
-from utils.text import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    Vocab,
-    check_tokens,
-    detokenize,
-    read_words,
-    require_count,
-)
+from utils.guards import require_whole
+from utils.text import BOS_ID, EOS_ID, PAD_ID, Vocab, check_tokens, detokenize
 
 
 class Pair(NamedTuple):
@@ -84,11 +76,8 @@ class Corpus:
 
 
 def encode(sentences, vocab: Vocab) -> list[list[int]]:
-    """The ids of each sentence (a list of tokens), <eos> appended.
-
-    A token that has the name of a special, such as "<pad>", is an unknown word.
-    """
-    return [[*vocab[read_words(tokens)], EOS_ID] for tokens in sentences]
+    """The ids of each sentence, a list of words or a text, <eos> appended."""
+    return [[*vocab.encode(sentence).ids, EOS_ID] for sentence in sentences]
 
 
 def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -103,7 +92,8 @@ def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 def encode_sources(sentences, src_vocab: Vocab) -> tuple[torch.Tensor, torch.Tensor]:
     """Source ids (B, S), each sentence with <eos>, and lengths (B,), <eos> counted.
 
-    sentences: lists of tokens. Raises ValueError for none, TypeError for a string.
+    sentences: lists of words, or texts. Raises ValueError for none, TypeError for a
+    string in place of a list.
     """
     return pad(encode(check_tokens(sentences), src_vocab))
 
@@ -167,7 +157,7 @@ def check_loader(pairs, batch_size) -> None:
         raise TypeError('expected a list of pairs, got a Corpus: take corpus["train"]')
     if not pairs:
         raise ValueError("there are no pairs to make batches of: the list is empty")
-    require_count("batch_size", batch_size, 1)
+    require_whole("batch_size", batch_size)
 
 
 class BatchLoader:

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from utils.data import cut, encode, pad
-from utils.subwords import SubwordVocab, to_pieces, to_words
-from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, detokenize, tokenize
+from utils.data import cut, pad
+from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, check_tokens
 
 MAX_SOURCE = 200  # pieces or words; the course's longest test sentence has 60
 
@@ -236,23 +235,13 @@ def require_fit(model, src_vocab, tgt_vocab):
         require_finite(f"the numbers in {name}", parameter)
 
 
-def require_readable(sentences):
-    """TypeError or ValueError, in words, unless each is a list of words."""
-    if not isinstance(sentences, (list, tuple)):
-        raise TypeError(f"expected a list of sentences, got {type(sentences).__name__}")
-    for number, words in enumerate(sentences):
-        if not isinstance(words, (list, tuple)) or any(
-            not isinstance(word, str) for word in words
-        ):
-            raise TypeError(f"sentence {number} is no list of words, each a string")
-
-
 def require_room(ids, name):
     """ValueError, in words, unless a sentence's ids are as many as a model may read."""
-    count = len(ids) - 1  # without <eos>
-    if not 1 <= count <= MAX_SOURCE:
+    if not ids:
+        raise ValueError(f"there is nothing to translate: {name} has no word")
+    if len(ids) > MAX_SOURCE:
         raise ValueError(
-            f"{name} has {count} words, or pieces of words, for the model; 1 to "
+            f"{name} has {len(ids)} words, or pieces of words, for the model; 1 to "
             f"{MAX_SOURCE} can be translated: split a longer one at its full stops"
         )
 
@@ -268,34 +257,9 @@ class Translation(NamedTuple):
     words: list[str]  # what the tokens spell, without <eos>
 
 
-def translate(model, sentence, src_vocab, tgt_vocab, **options):
-    """Translate a sentence (str) -> Translation, with the weights for a heatmap.
-
-    options: max_steps, beam_size, length_penalty, as for `translate_tokens`.
-    Raises TypeError when it isn't a str; ValueError when it has no word, and what
-    `translate_tokens` raises.
-    """
-    words = source_words(sentence, src_vocab)
-    return translate_tokens(model, [words], src_vocab, tgt_vocab, **options)[0]
-
-
-def source_words(sentence, src_vocab):
-    """The words of a text (str), cut as the model of this vocabulary learnt them."""
-    subwords = isinstance(src_vocab, SubwordVocab)  # they cut characters themselves
-    words = tokenize(sentence, src_vocab.lang, None if subwords else src_vocab)
-    if not words:
-        raise ValueError("there is nothing to translate: the sentence has no word")
-    return words
-
-
-def unknown_words(words, src_vocab):
-    """Those that the vocabulary doesn't have: the model reads them as <unk>."""
-    return [word for word in words if word not in src_vocab]
-
-
-def translate_tokens(
+def translate(
     model,
-    sentences,
+    text,
     src_vocab,
     tgt_vocab,
     batch_size=256,
@@ -303,26 +267,26 @@ def translate_tokens(
     beam_size=1,
     length_penalty=0.0,
 ):
-    """Translate many sentences, given as lists of words -> list of Translation.
+    """Translate a text (str) -> Translation; a list of texts -> a list of them.
 
     Sentences of like length share a batch; the result is in the order given.
     beam_size: 1 for greedy decoding, more for `beam_search` with this length_penalty.
     A word that isn't in the vocabulary is read as <unk> and listed in `unknown`.
-    Raises TypeError for what is no list of words; ValueError for a sentence without
-    words or of more than MAX_SOURCE pieces, vocabularies of another size than the
-    model's, a model with numbers that are NaN or infinite, options out of range.
+    Raises TypeError for what is no text; ValueError for a text without words or of more
+    than MAX_SOURCE pieces, vocabularies of another size than the model's, a model with
+    numbers that are NaN or infinite, options out of range.
     """
-    require_readable(sentences)
     check_whole("batch_size", batch_size)
     check_search(beam_size, length_penalty)
     require_fit(model, src_vocab, tgt_vocab)
-    sources = encode(sentences, src_vocab)
-    for number, ids in enumerate(sources):
-        require_room(ids, f"sentence {number}")
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    one = not isinstance(text, (list, tuple))
+    sources = [src_vocab.encode(each) for each in ([text] if one else text)]
+    for number, source in enumerate(sources):
+        require_room(source.ids, f"sentence {number}")
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i].ids))
     results = {}
     for chosen in cut(order, batch_size):
-        source, source_lens = pad([sources[i] for i in chosen])
+        source, source_lens = pad([[*sources[i].ids, EOS_ID] for i in chosen])
         if beam_size == 1:
             ids, weights = greedy_decode(model, source, source_lens, max_steps)
         else:
@@ -331,21 +295,27 @@ def translate_tokens(
             )
         for row, i in enumerate(chosen):
             w = None if weights is None else weights[row]
-            results[i] = _translation(sentences[i], ids[row], w, src_vocab, tgt_vocab)
-    return [results[i] for i in range(len(sources))]
+            results[i] = _translation(sources[i], ids[row], w, tgt_vocab)
+    return results[0] if one else [results[i] for i in range(len(sources))]
 
 
-def _translation(words, ids, weights, src_vocab, tgt_vocab):
-    tokens = tgt_vocab.to_tokens(ids[ids != PAD_ID])  # PAD stands after <eos> alone
-    source_tokens = [*to_pieces(words, src_vocab), EOS]
+def translate_tokens(model, sentences, src_vocab, tgt_vocab, **options):
+    """`translate`, for sentences that are lists of words -> list of Translation."""
+    for sentence in sentences:
+        check_tokens(sentence)
+    return translate(model, list(sentences), src_vocab, tgt_vocab, **options)
+
+
+def _translation(source, ids, weights, tgt_vocab):
+    ids = ids[ids != PAD_ID]  # PAD stands after <eos> alone
+    tokens, source_tokens = tgt_vocab.to_tokens(ids), [*source.tokens, EOS]
     if weights is not None:
         weights = weights[: len(tokens), : len(source_tokens)]
-    written = to_words(tokens, tgt_vocab)
     return Translation(
-        detokenize(written, tgt_vocab.lang),
+        tgt_vocab.decode(ids),
         tokens,
         source_tokens,
         weights,
-        unknown_words(words, src_vocab),
-        written,
+        source.unknown,
+        tgt_vocab.to_words(ids),
     )

@@ -16,18 +16,16 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn import functional as F
 
-from utils.data import encode_sources
+from utils.data import pad
 from utils.decoding import (
     require_fit,
-    source_words,
+    require_room,
     step_limit,
-    unknown_words,
     writable,
 )
 from utils.figures import alternative_text
 from utils.step_figure import SIZE, draw_step
-from utils.subwords import to_pieces, to_words
-from utils.text import BOS_ID, EOS, EOS_ID, UNK, detokenize
+from utils.text import BOS_ID, EOS, EOS_ID, UNK
 
 MAX_WORDS = 30  # of a source sentence, or pieces: as many as the figure can name
 CHOICES = 6  # most probable words that a step keeps
@@ -68,11 +66,11 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     sentence without words or with more than MAX_WORDS, a word or a step that can't be
     forced, and what `translate` raises.
     """
-    forced, words = forced or {}, source_words(sentence, src_vocab)
-    pieces = to_pieces(words, src_vocab)
-    if len(pieces) > MAX_WORDS:
+    forced, read = forced or {}, src_vocab.encode(sentence)
+    require_room(read.ids, "the sentence")
+    if (count := len(read.ids)) > MAX_WORDS:
         raise ValueError(
-            f"The sentence has {len(pieces)} words, or pieces of words. The explorer "
+            f"The sentence has {count} words, or pieces of words. The explorer "
             f"has room for {MAX_WORDS}: make it shorter."
         )
     for word in forced.values():
@@ -82,7 +80,7 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
             )
     require_fit(model, src_vocab, tgt_vocab)
     model.eval()
-    source, source_lens = encode_sources([words], src_vocab)
+    source, source_lens = pad([[*read.ids, EOS_ID]])
     enc_outputs = model.encoder(source, source_lens)
     state = model.decoder.init_state(enc_outputs, source_lens)
     last, steps = BOS_ID, []
@@ -98,13 +96,8 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
             f"The translation has {len(steps)} steps, counted from 1: no word can be "
             f"forced at the steps {sorted(forced)}."
         )
-    text = to_words([step.word for step in steps], tgt_vocab)
-    return Exploration(
-        [*pieces, EOS],
-        steps,
-        unknown_words(words, src_vocab),
-        detokenize(text, tgt_vocab.lang),
-    )
+    text = tgt_vocab.decode([tgt_vocab[step.word] for step in steps])
+    return Exploration([*read.tokens, EOS], steps, read.unknown, text)
 
 
 def take_step(decoder, last, state, annotations, vocab, wanted=None):

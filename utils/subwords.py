@@ -10,10 +10,12 @@ import math
 import random
 import re
 from copy import copy
+from functools import lru_cache
 
 import sentencepiece
 
 from utils.data import BatchLoader
+from utils.guards import require_whole
 from utils.languages import UNSPACED, check_language
 from utils.text import (
     BOS,
@@ -25,11 +27,11 @@ from utils.text import (
     SPECIALS,
     UNK,
     UNK_ID,
+    Encoded,
     Vocab,
     check_tokens,
     detokenize,
     read_words,
-    require_count,
     tokenize,
 )
 
@@ -37,10 +39,10 @@ REMEMBERED = 200_000  # words and their pieces, at most
 SPACE = "▁"  # what sentencepiece writes for the space before a word
 
 
-class SubwordVocab:
-    """The subword pieces of one language and their ids: `Vocab`'s interface.
+class SubwordVocab(Vocab):
+    """The subword pieces of one language and their ids.
 
-    Sentences stay lists of words on the outside; inside, a word is one or more pieces.
+    A sentence is split into words, and each word cut into one or more pieces.
     Where there are no spaces, as in Chinese, the whole sentence is cut like one word.
     model: what sentencepiece stores, as bytes. Raises ValueError for other bytes.
     """
@@ -64,9 +66,8 @@ class SubwordVocab:
                 f"this one with {', '.join(self.idx_to_token[: len(SPECIALS)])}"
             )
         self.token_to_idx = {piece: i for i, piece in enumerate(self.idx_to_token)}
-        # By word, filled as words come; a word that is a special's name is unknown.
-        self._ids = {word: [UNK_ID] for word in SPECIALS}
-        self._ways = {word: ([[UNK_ID]], [0.0]) for word in SPECIALS}
+        self._cut = lru_cache(REMEMBERED)(pieces.encode)
+        self._ways = lru_cache(REMEMBERED)(self._find_ways)
 
     @classmethod
     def train(cls, sentences, lang, size, at_most=False, model_type="unigram"):
@@ -77,7 +78,9 @@ class SubwordVocab:
         there may be fewer (at_most), is too small for so many.
         """
         lines = [" ".join(_units(check_tokens(s), lang)) for s in sentences]
-        check_training(lines, size)
+        if not any(lines):
+            raise ValueError("there is no text to learn pieces from")
+        require_whole("size", size, 5, " (there are 4 special tokens)")
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -109,9 +112,6 @@ class SubwordVocab:
             ) from error
         return cls(model.getvalue(), lang)
 
-    def __len__(self):
-        return len(self.idx_to_token)
-
     def __contains__(self, word):
         """Whether these pieces can write a word."""
         return UNK_ID not in self._best(word)
@@ -134,7 +134,7 @@ class SubwordVocab:
         """
         ids = []
         for word in _units(words, self.lang):
-            ways, log_probs = self._ways_of(word)
+            ways, log_probs = self._ways(word)
             if len(ways) == 1:
                 ids += ways[0]
             else:
@@ -142,83 +142,49 @@ class SubwordVocab:
                 ids += rng.choices(ways, weights)[0]
         return ids
 
+    def encode(self, sentence):
+        words = read_words(sentence, self.lang)
+        ids = self[words]
+        unknown = [w for w in words if w not in self] if UNK_ID in ids else []
+        return Encoded(ids, self.to_tokens(ids), unknown)
+
+    def to_words(self, ids):
+        words = "".join(super().to_words(ids)).replace(SPACE, " ").split()
+        return as_spelled(words, self)
+
     def _best(self, word):
-        if word not in self._ids:
-            if len(self._ids) > REMEMBERED:
-                self._ids = {word: [UNK_ID] for word in SPECIALS}
-            self._ids[word] = self._pieces.encode(word)
-        return self._ids[word]
+        return [UNK_ID] if word in SPECIALS else self._cut(word)
 
-    def _ways_of(self, word):
-        if word not in self._ways:
-            try:
-                ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
-            except RuntimeError as error:
-                raise ValueError(
-                    "byte pairs cut a word in one way only: there is none to draw"
-                ) from error
-            score = self._pieces.get_score  # a log-probability
-            self._ways[word] = ways, [sum(map(score, way)) for way in ways]
-        return self._ways[word]
-
-    to_tokens = Vocab.to_tokens
-
-
-def check_training(lines, size):
-    """ValueError, in words, unless there is text, and a size beyond the specials."""
-    if not any(lines):
-        raise ValueError("there is no text to learn pieces from")
-    lowest = len(SPECIALS) + 1
-    require_count("size", size, lowest, f" (there are {len(SPECIALS)} special tokens)")
+    def _find_ways(self, word):
+        if word in SPECIALS:
+            return [[UNK_ID]], [0.0]
+        try:
+            ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
+        except RuntimeError as error:
+            raise ValueError(
+                "byte pairs cut a word in one way only: there is none to draw"
+            ) from error
+        score = self._pieces.get_score  # a log-probability
+        return ways, [sum(map(score, way)) for way in ways]
 
 
 def _units(words, lang):
     """What is cut into pieces: words, or a sentence where there are no spaces."""
     if lang not in UNSPACED:
         return words
-    return [detokenize(read_words(words), lang).lower()]
-
-
-def to_pieces(words, vocab) -> list[str]:
-    """The tokens that a vocabulary makes of words: pieces, or the words themselves."""
-    if isinstance(vocab, SubwordVocab):
-        return vocab.to_tokens(vocab[list(words)])
-    return list(words)
-
-
-def pieces_a_word(words, vocab) -> list[int]:
-    """How many tokens a vocabulary makes of each of the words.
-
-    Raises ValueError for pieces of Chinese, which are cut from the whole sentence, and
-    of any other language without spaces.
-    """
-    if isinstance(vocab, SubwordVocab) and vocab.lang in UNSPACED:
-        raise ValueError(
-            "without spaces between words, pieces cross them: a word has no number of "
-            "pieces"
-        )
-    return [len(vocab[[word]]) for word in words]
-
-
-def to_words(tokens, vocab) -> list[str]:
-    """The words that a vocabulary's tokens spell; specials are left out, but <unk>."""
-    tokens = [t for t in tokens if t not in (PAD, BOS, EOS)]
-    if isinstance(vocab, SubwordVocab):
-        words = "".join(tokens).replace(SPACE, " ").split()
-        return as_spelled(words, vocab)
-    return tokens
+    return [detokenize([UNK if w in SPECIALS else w for w in words], lang).lower()]
 
 
 def as_spelled(words, vocab) -> list[str]:
-    """Words as `to_words` gives them: pieces without spaces character by character.
+    """Words as a vocabulary's `to_words` gives them, to compare translations with.
 
-    To compare a translation with references that are cut into longer words.
+    Pieces of a language without spaces are written character by character.
     """
-    if isinstance(vocab, SubwordVocab) and vocab.lang in UNSPACED:
-        parts = [part for word in words for part in re.split(f"({UNK})", word)]
-        cut = [[part] if part == UNK else tokenize(part, vocab.lang) for part in parts]
-        return [word for words in cut for word in words]
-    return list(words)
+    if not isinstance(vocab, SubwordVocab) or vocab.lang not in UNSPACED:
+        return list(words)
+    parts = [part for word in words for part in re.split(f"({UNK})", word)]
+    cut = [[part] if part == UNK else tokenize(part, vocab.lang) for part in parts]
+    return [word for words in cut for word in words]
 
 
 class SampledLoader(BatchLoader):
@@ -236,15 +202,10 @@ class SampledLoader(BatchLoader):
         drawn = copy(self)
         drawn.ids = [
             tuple(
-                [*self._cut(words, vocab, rng), EOS_ID]
+                [*vocab.sample(words, rng, self.alpha), EOS_ID]
                 for vocab, words in zip(self.vocabs, pair[:2], strict=True)
             )
             for pair in self.pairs
         ]
         drawn.lengths = [(len(source), len(target)) for source, target in drawn.ids]
         return super(SampledLoader, drawn).epoch(k)
-
-    def _cut(self, words, vocab, rng):
-        if isinstance(vocab, SubwordVocab):
-            return vocab.sample(words, rng, self.alpha)
-        return vocab[read_words(words)]

@@ -3,8 +3,10 @@
 import re
 import unicodedata
 from collections import Counter
+from typing import NamedTuple
 from unicodedata import category
 
+from utils.guards import require_whole
 from utils.languages import UNSPACED, check_language
 
 PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -65,21 +67,6 @@ def check_tokens(tokens):
     return tokens
 
 
-def read_words(tokens) -> list[str]:
-    """The words of a sentence; a special's name, which no text writes, is <unk>."""
-    return [UNK if token in SPECIALS else token for token in check_tokens(tokens)]
-
-
-def require_count(name, value, lowest, otherwise="") -> None:
-    """ValueError unless value is a whole number of at least lowest, and no bool."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or value < lowest:
-        raise ValueError(
-            f"{name} must be a whole number of at least {lowest}{otherwise}, "
-            f"got {value!r}"
-        )
-
-
 def tokenize(text: str, lang: str, words=None) -> list[str]:
     """Split text into lower-case tokens, punctuation apart.
 
@@ -106,6 +93,15 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
     if lang == "en":
         text = _ATTACHED_CLITIC.sub(" ", text)
     return _RULES.get(lang, _SPACED).findall(text)
+
+
+def read_words(sentence, lang: str, words=None) -> list[str]:
+    """The words of a text, as `tokenize` finds them, or a list of words as it is."""
+    if not isinstance(sentence, (list, tuple)):
+        return tokenize(sentence, lang, words)
+    if not all(isinstance(word, str) for word in sentence):
+        raise TypeError(f"expected a list of words as strings, got {sentence!r}"[:99])
+    return list(sentence)
 
 
 def _tokenize_chinese(text, words):
@@ -191,32 +187,17 @@ def rank_tokens(sentences, min_freq=1, max_size=None) -> list[str]:
         if token in SPECIALS:
             raise ValueError(f"{token!r} occurs in the text, but is a special token")
     if max_size is not None:
-        require_count("max_size", max_size, 1, " or None")
+        require_whole("max_size", max_size, 1, " or None")
     kept = [token for token in counts if counts[token] >= min_freq]
     return sorted(kept, key=lambda token: (-counts[token], token))[:max_size]
 
 
-def check_stored(tokens) -> list[str]:
-    """Return tokens as a list; ValueError if they are no stored vocabulary."""
-    tokens = list(check_tokens(tokens))
-    if tuple(tokens[: len(SPECIALS)]) != SPECIALS:
-        raise ValueError(
-            f"a stored vocabulary begins with {', '.join(SPECIALS)}, "
-            f"this one with {tokens[: len(SPECIALS)]}"
-        )
-    if not all(isinstance(token, str) for token in tokens):
-        raise ValueError("a stored vocabulary has only strings as tokens")
-    twice = [token for token, n in Counter(tokens).items() if n > 1]
-    if twice:
-        raise ValueError(f"a stored vocabulary has each token once, not {twice[:5]}")
-    return tokens
+class Encoded(NamedTuple):
+    """A sentence as a vocabulary reads it, without <eos>; an id for each token."""
 
-
-def look_up(tokens, idx) -> str:
-    """tokens[idx]; IndexError, said in words, if idx is no id."""
-    if not 0 <= idx < len(tokens):
-        raise IndexError(f"id {idx} is outside the vocabulary: 0 to {len(tokens) - 1}")
-    return tokens[idx]
+    ids: list[int]
+    tokens: list[str]  # words, or pieces of words
+    unknown: list[str]  # words that the vocabulary doesn't have, read as <unk>
 
 
 class Vocab:
@@ -228,8 +209,16 @@ class Vocab:
         self.token_to_idx = {token: i for i, token in enumerate(ranked)}
 
     @classmethod
-    def from_tokens(cls, tokens, lang):  # tokens: idx_to_token of a stored Vocab
-        return cls([], lang, stored=check_stored(tokens))
+    def from_tokens(cls, tokens, lang):
+        """From idx_to_token of a stored Vocab; ValueError for what is none."""
+        tokens = list(check_tokens(tokens))
+        sound = all(isinstance(token, str) for token in tokens)
+        if not sound or tokens[:4] != [*SPECIALS] or len({*tokens}) < len(tokens):
+            raise ValueError(
+                f"a stored vocabulary begins with {', '.join(SPECIALS)} and has each "
+                f"token once, unlike this one: {tokens[:8]}"
+            )
+        return cls([], lang, stored=tokens)
 
     def __len__(self):
         return len(self.idx_to_token)
@@ -247,6 +236,31 @@ class Vocab:
 
     def to_tokens(self, ids):  # one id, or a list or tensor of them
         ids = getattr(ids, "tolist", lambda: ids)()
-        if isinstance(ids, int):
-            return look_up(self.idx_to_token, ids)
-        return [self.to_tokens(i) for i in ids]
+        if not isinstance(ids, int):
+            return [self.to_tokens(i) for i in ids]
+        if not 0 <= ids < len(self):
+            raise IndexError(
+                f"id {ids} is outside the vocabulary: 0 to {len(self) - 1}"
+            )
+        return self.idx_to_token[ids]
+
+    def encode(self, sentence) -> Encoded:
+        """Read a text, or a list of words. A special's name is an unknown word.
+
+        Raises TypeError for anything else.
+        """
+        words = read_words(sentence, self.lang, self)
+        ids = [self.token_to_idx[word] if word in self else UNK_ID for word in words]
+        return Encoded(ids, words, [word for word in words if word not in self])
+
+    def sample(self, words, rng, alpha) -> list[int]:
+        """Ids, as SubwordVocab.sample; of whole words there is nothing to draw."""
+        return self.encode(words).ids
+
+    def to_words(self, ids) -> list[str]:
+        """The words that ids spell; specials are left out, but <unk>."""
+        return [t for t in self.to_tokens(ids) if t not in (PAD, BOS, EOS)]
+
+    def decode(self, ids) -> str:
+        """Write ids as a text. Raises IndexError for an id outside the vocabulary."""
+        return detokenize(self.to_words(ids), self.lang)

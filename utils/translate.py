@@ -14,13 +14,11 @@ from typing import NamedTuple
 from tqdm.auto import tqdm
 
 from utils.checkpoint import load_checkpoint
-from utils.data import encode
 from utils.decoding import (
     check_search,
     require_attention,
     require_room,
-    source_words,
-    translate_tokens,
+    translate,
 )
 from utils.files import LONGEST_RAW, decode_line, in_words, model_file
 from utils.metrics import text_scores, text_signatures
@@ -78,26 +76,24 @@ def parse(arguments):
 
 
 class Line(NamedTuple):
-    """A line read: its number, columns and words; or what is wrong with it."""
+    """A line read: its number and columns; or what is wrong with it."""
 
     number: int
     columns: list[str]
-    words: list[str]
     fault: str | None
 
 
 def read_lines(stream, src_vocab, tsv):
     """The Lines of a stream of bytes, one at a time."""
     for number, raw in enumerate(iter(lambda: read_one(stream), b""), 1):
-        columns, words, fault = [], [], None
+        columns, fault = [], None
         try:
             text = decode_line(raw, number)
             columns = text.split("\t") if tsv else [text]
-            words = source_words(columns[0], src_vocab)
-            require_room(encode([words], src_vocab)[0], "the line")
+            require_room(src_vocab.encode(columns[0]).ids, "the line")
         except ValueError as error:
             fault = str(error)
-        yield Line(number, columns, words, fault)
+        yield Line(number, columns, fault)
 
 
 def read_one(stream):
@@ -119,8 +115,8 @@ class Translator:
     def __call__(self, lines):
         """The Translation of each Line, None for one with a fault."""
         model, *vocabs = self.parts
-        good = [line.words for line in lines if line.fault is None]
-        found = iter(translate_tokens(model, good, *vocabs, **self.search))
+        good = [line.columns[0] for line in lines if line.fault is None]
+        found = iter(translate(model, good, *vocabs, **self.search))
         results = [next(found) if line.fault is None else None for line in lines]
         for line, result in zip(lines, results, strict=True):
             self.count += 1

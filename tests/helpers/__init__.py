@@ -1,7 +1,7 @@
 """What tests of several modules share: random inputs, servers, processes, real data.
 
 LEARNING_TO_ALIGN_FAULTS=10000 tries that many random inputs for each property instead
-of 200.
+of 25.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX system")
 
 # --- random inputs ----------------------------------------------------------------
 
-TRIES = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 200))
+TRIES = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 25))
 tries = hypothesis.settings(
     max_examples=TRIES,
     deadline=None,

@@ -22,7 +22,7 @@ from utils.alignment import (
 )
 from utils.data import Batch, Pair
 from utils.metrics import links_from_weights
-from utils.subwords import SubwordVocab, to_pieces
+from utils.subwords import SubwordVocab
 from utils.text import Vocab
 
 VOCAB = Vocab([list("abcdefgh")], "en")
@@ -152,7 +152,7 @@ WORDS = st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=5)
 
 def test_word_weights_by_hand():
     pair = Pair(("ab", "cacab"), ("bb", "a"))
-    sizes = [[len(to_pieces([word], SMALL)) for word in side] for side in pair[:2]]
+    sizes = [[len(SMALL[[word]]) for word in side] for side in pair[:2]]
     (a, b), (c, d) = sizes
     assert b > 1 and c > 1
     weights = torch.rand(c + d, a + b)
@@ -167,7 +167,7 @@ def test_word_weights_by_hand():
 @given(WORDS, WORDS, st.integers(0, 99))
 def test_word_weights_sum_to_one_and_change_nothing_without_pieces(a, b, seed):
     pair, words = Pair(tuple(a), tuple(b)), Vocab([a, b], "en")
-    sizes = [len(to_pieces(side, SMALL)) for side in pair[:2]]
+    sizes = [len(SMALL[side]) for side in pair[:2]]
     generator = torch.Generator().manual_seed(seed)
     weights = torch.rand(*sizes[::-1], generator=generator).softmax(dim=1)
     found = word_weights(weights, pair, (SMALL, SMALL))
@@ -179,8 +179,8 @@ def test_word_weights_sum_to_one_and_change_nothing_without_pieces(a, b, seed):
 
 
 def test_a_word_without_pieces_has_no_weight():
-    assert to_pieces(["▁"], SMALL) == []  # it stands for a space
-    pair, pieces = Pair(("ab", "▁"), ("▁", "ab")), to_pieces(["ab"], SMALL)
+    assert SMALL[["▁"]] == []  # it stands for a space
+    pair, pieces = Pair(("ab", "▁"), ("▁", "ab")), SMALL[["ab"]]
     weights = torch.full((len(pieces), len(pieces)), 1 / len(pieces))
     found = word_weights(weights, pair, (SMALL, SMALL))
     assert found.tolist() == [[0, 0], [1, 0]]

@@ -21,7 +21,7 @@ from utils.decoding import (
     translate_tokens,
 )
 from utils.models import build_model
-from utils.subwords import SubwordVocab, to_words
+from utils.subwords import SubwordVocab
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 from utils.training import Trainer
 
@@ -332,8 +332,10 @@ def test_many_sentences_come_back_in_order_with_labels_that_fit(trained, options
             close(t.attention_weights.sum(1), torch.ones(len(t.tokens)))
     assert all(map(torch.equal, before, trained.parameters()))
     assert translate_tokens(trained, [], VOCAB, VOCAB, **options) == []
-    whole = translate(trained, "One two THREE", VOCAB, VOCAB, **options)
-    assert whole.text.lower() == "one two three"
+    texts = ["One two THREE", "four!"]
+    whole, other = translate(trained, texts, VOCAB, VOCAB, **options)
+    assert whole.text.lower() == "one two three" and other.unknown == ["!"]
+    assert translate(trained, texts[0], VOCAB, VOCAB, **options).text == whole.text
     cut = translate(trained, "one two three", VOCAB, VOCAB, max_steps=2, **options)
     assert cut.tokens == cut.words == ["one", "two"]  # the limit drops no word
 
@@ -360,12 +362,12 @@ def test_unknown_words_are_named_and_a_literal_unk_is_one():
         (translate, "", ValueError, "nothing to translate"),
         (translate, " \n\t", ValueError, "nothing to translate"),
         (translate, None, TypeError, "text as a string, got NoneType"),
-        (translate, ["one"], TypeError, "text as a string, got list"),
+        (translate, ["one", 2], TypeError, "text as a string, got int"),
         (translate, "one " * (MAX_SOURCE + 1), ValueError, "201 words.*split a longer"),
-        (translate_tokens, "one two", TypeError, "expected a list of sentences"),
-        (translate_tokens, [["one"], "two"], TypeError, "sentence 1 is no list of"),
-        (translate_tokens, [["one", 2]], TypeError, "sentence 0 is no list of words"),
-        (translate_tokens, [["one"], []], ValueError, "sentence 1 has 0 words"),
+        (translate_tokens, "one two", TypeError, "expected a list of tokens"),
+        (translate_tokens, [["one"], "two"], TypeError, "got the string 'two'"),
+        (translate_tokens, [["one", 2]], TypeError, "list of words as strings"),
+        (translate_tokens, [["one"], []], ValueError, "sentence 1 has no word"),
     ],
 )
 def test_what_can_not_be_translated(call, given, error, message):
@@ -483,7 +485,7 @@ def test_sizes_agree_with_subwords(pieces, kind, beam_size):
     )
     for words, found in zip(sentences, results, strict=True):
         assert len(found.source_tokens) == len(english[words]) + 1 > len(words) + 1
-        assert found.words == to_words(found.tokens, chinese)
+        assert found.words == chinese.to_words([chinese[t] for t in found.tokens])
         assert found.unknown == [word for word in words if word == "zebra"]
         weights = found.attention_weights
         assert (weights is None) == (kind == "fixed translator")

@@ -7,25 +7,12 @@ from collections import Counter
 
 import pytest
 import torch
-from helpers import ANYTHING, CODES, LANGS, TEXTS, tried, tries
+from helpers import LANGS, TEXTS, tries
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from utils.corpora import VILLAGE_FOLDER
-from utils.text import (
-    BOS,
-    EOS,
-    PAD,
-    SPECIALS,
-    UNK,
-    UNK_ID,
-    Vocab,
-    check_language,
-    detokenize,
-    read_words,
-    require_count,
-    tokenize,
-)
+from utils.text import BOS, EOS, PAD, SPECIALS, UNK, UNK_ID, Vocab, detokenize, tokenize
 
 
 def table(text):
@@ -78,28 +65,26 @@ def test_tokenize(lang, text, expected):
     assert tokenize(text, lang) == expected.split()
 
 
-@pytest.mark.parametrize("lang", CODES)
-@pytest.mark.parametrize(
-    "sign",
-    "\u00ad \u034f \u061c \u180e \u200b \u200c \u200d \u200e \u200f \u202a \u202e "
-    "\u2060 \u2064 \u2069 \u3164 \ufe0e \ufe0f \ufeff \ufff9 \0 \x7f \U000e0061".split(
-        " "
-    ),
-)
-def test_what_nobody_sees_is_no_word_and_no_part_of_one(sign, lang):
-    assert tokenize(f"{sign} a{sign}b, {sign}{sign}c{sign}", lang) == tokenize(
-        "ab, c", lang
-    )
-    assert tokenize(sign, lang) == []
-    assert tokenize(f"e{sign}\u0301", lang) == ["é"]
+INVISIBLE = """
+    \u00ad \u034f \u061c \u180e \u200b \u200c \u200d \u200e \u200f \u202a \u202e \u2060
+    \u2064 \u2069 \u3164 \ufe0e \ufe0f \ufeff \ufff9 \0 \x7f \U000e0061
+"""
 
 
-def test_joined_emoji_and_persian_words_lose_their_joiners():
-    assert tokenize("👩\u200d🍳 ❤\ufe0f", "en") == ["👩", "🍳", "❤"]
-    assert tokenize("می\u200cخواهم", "en") == ["میخواهم"]
+@pytest.mark.parametrize("lang", ["en", "fr", "zh"])
+def test_what_nobody_sees_is_no_word_and_no_part_of_one(lang):
+    for sign in INVISIBLE.split():
+        found = tokenize(f"{sign} a{sign}b, {sign}{sign}c{sign}", lang)
+        assert found == tokenize("ab, c", lang)
+        assert tokenize(sign, lang) == []
+        assert tokenize(f"e{sign}\u0301", lang) == ["é"]
+    assert tokenize("👩\u200d🍳 ❤\ufe0f", lang) == ["👩", "🍳", "❤"]
 
 
 def test_chinese_is_cut_into_the_fewest_words():
+    longest = "一二三四五六七八九十百千"  # 12 characters
+    assert tokenize(longest, "zh", {longest}) == [longest]
+    assert tokenize(f"{longest}万", "zh", {f"{longest}万"}) == [*f"{longest}万"]
     words = {"苹果", "苹", "爱吃", "老师", "<pad>"}
     assert tokenize("我爱吃苹果。", "zh", words) == "我 爱吃 苹果 。".split()
     assert tokenize("老师读书", "zh", words) == "老师 读 书".split()
@@ -115,14 +100,6 @@ def test_chinese_is_cut_into_the_fewest_words():
     assert tokenize("甲乙丙", "zh", {"甲乙", "丙", "甲", "乙丙"}) == ["甲乙", "丙"]
     vocab = Vocab([["苹果", "我"]], "zh")
     assert tokenize("我爱苹果", "zh", vocab) == "我 爱 苹果".split()
-
-
-def test_composed_and_decomposed_accents_are_the_same():
-    composed = "Élève à l'été"
-    decomposed = unicodedata.normalize("NFD", composed)
-    expected = ["élève", "à", "l'", "été"]
-    assert decomposed != composed
-    assert tokenize(decomposed, "fr") == tokenize(composed, "fr") == expected
 
 
 TRICKY = (
@@ -158,13 +135,6 @@ def test_tokens_hold_the_text_and_are_stable(text, lang):
     assert isinstance(detokenize(tokens, lang), str)
 
 
-@tries
-@given(ANYTHING, LANGS | ANYTHING, st.none() | st.sets(TEXTS, max_size=5))
-def test_anything_to_tokenise(text, lang, words):
-    tokens = tried(tokenize, text, lang, words)
-    assert all(token and isinstance(token, str) for token in tokens or [])
-
-
 EVIL = [
     *(part * 5000 + "a" for part in ("1.", "a.", "'s", "我 ", "l'", "-a", "e\u0301")),
     *("我" + sign * 10_000 for sign in " -.'1aé我"),
@@ -173,7 +143,7 @@ EVIL = [
 
 def test_no_sentence_makes_the_tokeniser_slow():
     for text in EVIL:
-        for lang in CODES:
+        for lang in ("en", "fr", "zh", "th"):
             start = time.process_time()
             tokenize(text, lang)
             assert time.process_time() - start < 3, (text[:10], lang)
@@ -207,12 +177,6 @@ def test_detokenize(lang, tokens, expected):
     assert detokenize(tokens.split(), lang) == expected
 
 
-@pytest.mark.parametrize("lang", CODES)
-def test_nothing_gives_nothing(lang):
-    assert tokenize(" \u00a0\n\u200b", lang) == []
-    assert detokenize([], lang) == ""
-
-
 SENTENCES = {
     "en": "the a i baker 's do n't is o'clock old-fashioned apple 12 10,000 , . ? !",
     "fr": "le l' ami qu' il j' aime aujourd'hui est-ce été 12 , . ? ! : ;",
@@ -238,6 +202,7 @@ def test_detokenize_then_tokenize_gives_the_tokens_back(data, lang):
     assert tokenize(detokenize(tokens, lang), lang) == tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang, column", [("en", 0), ("fr", 1), ("zh", 2)])
 def test_round_trip_over_the_whole_village_corpus(lang, column):
     sentences = []
@@ -259,86 +224,47 @@ def test_round_trip_over_the_whole_village_corpus(lang, column):
     assert len(failed) == (1 if lang == "zh" else 0), len(failed)
 
 
-@tries
-@given(st.lists(st.sampled_from(["", "«", '"', "l'", "a", "?", *SPECIALS])), LANGS)
-def test_detokenize_writes_every_token_but_the_three(tokens, lang):
-    kept = "".join(t for t in tokens if t not in (PAD, BOS, EOS))
-    assert "".join(detokenize(tokens, lang).split()).lower() == kept
-
-
-@pytest.mark.parametrize("lang", ["EN", "e", "", None, "english", "pt-br", "en\n"])
-def test_unknown_language(lang):
-    for function in (
-        lambda: tokenize("a", lang),
-        lambda: detokenize(["a"], lang),
-        lambda: Vocab([["a"]], lang),
-        lambda: check_language(lang),
-    ):
-        with pytest.raises(
-            ValueError, match="two or three small letters, such as 'en'"
-        ) as e:
-            function()
-        assert repr(lang) in str(e.value)
-
-
-@pytest.mark.parametrize("text", [None, 3, ["a"], b"bytes"])
-def test_what_is_no_string_or_no_list(text):
-    with pytest.raises(TypeError, match="a text as a string, got "):
-        tokenize(text, "en")
-    with pytest.raises(TypeError, match="list of tokens, got the string 'hello'"):
-        detokenize("hello", "en")
-
-
-@pytest.mark.parametrize("value", [0, -3, True, 2.0, "3", None])
-def test_a_count_that_is_none(value):
-    message = f"^n must be a whole number of at least 1, got {value!r}$"
-    with pytest.raises(ValueError, match=message):
-        require_count("n", value, 1)
-    require_count("n", 1, 1)
-
-
 # --- vocabularies -----------------------------------------------------------------
 
 
 def test_vocab_order_and_look_up():
     vocab = Vocab([["b", "a", "c"], ["c", "b"], ("c",)], "en")
     assert vocab.idx_to_token == [PAD, BOS, EOS, UNK, "c", "b", "a"]
-    assert [vocab[token] for token in SPECIALS] == [0, 1, 2, 3]
     assert len(vocab) == 7 and vocab.lang == "en"
     assert vocab["c"] == 4 and vocab["unheard"] == UNK_ID
-    assert vocab[("c", "x")] == [4, UNK_ID]
+    assert vocab[["a", *SPECIALS]] == [6, 0, 1, 2, 3]
     assert vocab[[["c"], ["a", "b"]]] == [[4], [6, 5]]
     assert "c" in vocab and "x" not in vocab
+    assert not any(token in vocab for token in SPECIALS)
     assert vocab.to_tokens(4) == "c"
-    assert vocab.to_tokens([4, 0]) == ["c", PAD]
     assert vocab.to_tokens(torch.tensor([[4, 5], [2, 3]])) == [["c", "b"], [EOS, UNK]]
-    assert vocab.to_tokens(torch.tensor(6)) == "a"
     assert vocab[[]] == [] == vocab.to_tokens([])
+    words = ["été", "zoo", "a", "我"]  # ties are sorted, whatever the text's order
+    assert Vocab([words], "fr").idx_to_token[4:] == sorted(words)
 
 
-def test_the_name_of_a_special_is_a_token_but_no_word():
-    vocab = Vocab([["a"]], "en")
-    assert vocab[["a", *SPECIALS]] == [4, 0, 1, 2, 3]
-    assert not any(token in vocab for token in SPECIALS) and "a" in vocab
-    assert read_words(("a", *SPECIALS)) == ["a", UNK, UNK, UNK, UNK]
+def test_a_vocabulary_reads_and_writes():
+    vocab = Vocab([["i", "love", "apples", ".", "unk", "<", ">"]], "en")
+    ids, tokens, unknown = vocab.encode("I love <unk> pears.")
+    assert tokens == "i love < unk > pears .".split() and unknown == ["pears"]
+    assert ids == vocab[tokens] and ids.count(UNK_ID) == 1
+    assert vocab.decode(torch.tensor([1, *ids, 2, 0])) == "I love < unk > <unk>."
+    # In a list of words, a special's name is an unknown word.
+    ids, tokens, unknown = vocab.encode(("i", *SPECIALS))
+    assert ids[1:] == [UNK_ID] * 4 and tokens[1:] == unknown == list(SPECIALS)
+    assert vocab.to_words([*ids[:2], 1, 2, 0]) == ["i", UNK]
+    assert vocab.encode("") == vocab.encode([]) == ([], [], [])
+    assert (
+        Vocab([["苹果", "我"]], "zh").encode("我爱苹果").tokens == "我 爱 苹果".split()
+    )
 
 
 def test_vocabs_are_equal_that_give_the_same_ids():
-    vocab = Vocab([["a", "b"]], "en")
-    assert (
-        vocab
-        == Vocab([["b", "a"]], "en")
-        == Vocab.from_tokens([*SPECIALS, *"ab"], "en")
-    )
+    vocab, stored = Vocab([["a", "b"]], "en"), [*SPECIALS, *"ab"]
+    assert vocab == Vocab([["b", "a"]], "en") == Vocab.from_tokens(stored, "en")
     assert vocab != Vocab([["a", "b"]], "fr") and vocab != Vocab([["a", "c"]], "en")
     assert vocab != Vocab([["a", "b", "b"]], "en")  # in another order
     assert vocab != vocab.idx_to_token
-
-
-def test_vocab_ties_are_sorted_whatever_the_order_of_the_text():
-    words = ["été", "zoo", "a", "我"]
-    assert Vocab([words], "fr").idx_to_token[4:] == sorted(words)
-    assert Vocab([words[::-1]], "fr").idx_to_token[4:] == sorted(words)
 
 
 @pytest.mark.parametrize(
@@ -374,78 +300,32 @@ def test_vocab_properties(sentences, min_freq, max_size):
     assert stored.token_to_idx == vocab.token_to_idx and stored == vocab
 
 
-@tries
-@given(
-    st.lists(st.lists(TEXTS | st.sampled_from(SPECIALS), max_size=5), max_size=5),
-    LANGS,
-    st.integers(-2, 5),
-    st.none() | st.integers(-2, 5),
-    st.lists(TEXTS, max_size=5),
-)
-def test_any_vocabulary(sentences, lang, min_freq, max_size, asked):
-    vocab = tried(Vocab, sentences, lang, min_freq, max_size)
-    if vocab is not None:
-        assert all(0 <= i < len(vocab) for i in vocab[asked])
-        known = [token for token in asked if token in vocab]
-        assert vocab.to_tokens(vocab[known]) == known
+# --- what is refused --------------------------------------------------------------
 
-
-@tries
-@given(st.lists(ANYTHING, max_size=4), st.integers() | st.lists(st.integers()))
-def test_anything_as_a_stored_vocabulary_or_an_id(tokens, ids):
-    tried(Vocab.from_tokens, tokens, "en")
-    tried(Vocab.from_tokens, [*SPECIALS, *tokens], "en")
-    tried(Vocab([["a"]], "en").to_tokens, ids)
-
-
-def test_a_stored_vocabulary_keeps_its_order_and_its_own_list():
-    tokens = [*SPECIALS, "z", "a"]
-    vocab = Vocab.from_tokens(tokens, "en")
-    tokens.append("b")
-    assert vocab["z"] == 4 and len(vocab) == 6
+SMALL, STORED = Vocab([["a"]], "en"), "a stored vocabulary begins with .* each token"
 
 
 @pytest.mark.parametrize(
-    "tokens, error, message",
+    "call, error, message",
     [
-        (["a", "b"], ValueError, "begins with <pad>, <bos>, <eos>, <unk>, this one"),
-        ([], ValueError, "this one with "),
-        ([*SPECIALS, "a", "a"], ValueError, r"each token once, not \['a'\]"),
-        ([*SPECIALS, 5], ValueError, "only strings as tokens"),
-        ("<pad>", TypeError, "list of tokens, got the string"),
+        (lambda: tokenize(None, "en"), TypeError, "text as a string, got NoneType"),
+        (lambda: tokenize("a", "EN"), ValueError, "unknown language 'EN'"),
+        (lambda: detokenize("hello", "en"), TypeError, "got the string 'hello': split"),
+        (lambda: detokenize(["a"], "x"), ValueError, "unknown language 'x'"),
+        (lambda: SMALL.encode(3), TypeError, "text as a string, got int"),
+        (lambda: SMALL.encode(["a", 3]), TypeError, "words as strings, got .'a', 3"),
+        (lambda: Vocab(["a b"], "en"), TypeError, "got the string 'a b': split it"),
+        (lambda: Vocab([["a", 3]], "en"), TypeError, "tokens as strings, got 3"),
+        (lambda: Vocab([[PAD]], "en"), ValueError, "'<pad>' occurs in the text"),
+        (lambda: Vocab([["a"]], "en", max_size=0), ValueError, "max_size .* or None"),
+        (lambda: Vocab([["a"]], "x"), ValueError, "unknown language 'x'"),
+        (lambda: Vocab.from_tokens([*"abcde"], "en"), ValueError, STORED),
+        (lambda: Vocab.from_tokens([*SPECIALS, 3], "en"), ValueError, STORED),
+        (lambda: Vocab.from_tokens([*SPECIALS, *"aa"], "en"), ValueError, STORED),
+        (lambda: SMALL.to_tokens([4, -1]), IndexError, "id -1 is outside .*: 0 to 4"),
+        (lambda: SMALL.to_tokens(torch.tensor(5)), IndexError, "id 5 is outside"),
     ],
 )
-def test_a_stored_vocabulary_that_is_none(tokens, error, message):
+def test_what_is_refused(call, error, message):
     with pytest.raises(error, match=message):
-        Vocab.from_tokens(tokens, "en")
-
-
-@pytest.mark.parametrize(
-    "sentences, error, message",
-    [
-        (["i love you"], TypeError, "got the string 'i love you': split it first"),
-        ("abc", TypeError, "list of tokens, got the string 'a'"),
-        ([[1, 2]], TypeError, "tokens as strings, got 1"),
-        ([["a", "<eos>"]], ValueError, "'<eos>' occurs in the text, but is a special"),
-    ],
-)
-def test_vocab_refuses(sentences, error, message):
-    with pytest.raises(error, match=message):
-        Vocab(sentences, "en")
-    with pytest.raises(ValueError, match="max_size must be a whole .* or None, got 0"):
-        Vocab([["a"]], "en", max_size=0)
-
-
-@pytest.mark.parametrize("idx", [-1, 5, 10**9])
-def test_id_outside_the_vocabulary(idx):
-    vocab = Vocab([["a"]], "en")
-    for ids in (idx, [0, idx], torch.tensor([idx])):
-        message = f"id {idx} is outside the vocabulary: 0 to 4"
-        with pytest.raises(IndexError, match=message):
-            vocab.to_tokens(ids)
-
-
-def test_the_longest_chinese_word_has_twelve_characters():
-    longest = "一二三四五六七八九十百千"
-    assert tokenize(longest, "zh", {longest}) == [longest]
-    assert tokenize(f"{longest}万", "zh", {f"{longest}万"}) == [*f"{longest}万"]
+        call()

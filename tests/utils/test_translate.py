@@ -79,7 +79,7 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     assert written[0] == expected[0] and written[-2:] == [expected[1], ""]
     assert written[1:-2] == [""] * len(faults)
     told = said.splitlines()
-    assert told[0] == "line 2: there is nothing to translate: the sentence has no word"
+    assert told[0] == "line 2: there is nothing to translate: the line has no word"
     assert told[2].startswith("line 4: not UTF-8 (byte 0xe9)")
     assert told[3].startswith("line 5: the line has 300 words, or pieces of words, for")
     assert told[4] == "line 6: more than 10,000 characters; no sentence has as many"

@@ -19,7 +19,6 @@ from utils.data import Batch, cut
 from utils.decoding import beam_search
 from utils.exact import exact_search
 from utils.metrics import bleu, gain_range
-from utils.subwords import to_words
 from utils.text import EOS_ID, PAD_ID
 
 WORKERS = 1
@@ -66,7 +65,7 @@ def load(settings, name, seed):
 
 
 def search(model, pairs, vocabs, beam_size, length_penalty):
-    """Translations, lists of tokens without <eos>, and log-probabilities of all."""
+    """Translations, lists of ids without <eos>, and log-probabilities of all."""
     found = [None] * len(pairs)
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
     for chosen in cut(order, max(1, 1000 // beam_size)):
@@ -79,7 +78,7 @@ def search(model, pairs, vocabs, beam_size, length_penalty):
             length_penalty=length_penalty,
         )
         for i, row, log_prob in zip(chosen, ids, log_probs.tolist(), strict=True):
-            found[i] = written(row, vocabs[1]), log_prob
+            found[i] = written(row), log_prob
     return found
 
 
@@ -90,14 +89,14 @@ def search_exactly(model, pairs, vocabs, max_rows):
         batch = Batch.from_pairs([pair], *vocabs)
         source = batch.source, batch.source_lens
         ids, log_prob, through = exact_search(model, *source, max_rows)
-        found.append((written(ids, vocabs[1]), log_prob))
+        found.append((written(ids), log_prob))
         certain.append(through)
     return found, certain
 
 
-def written(ids, vocab):
-    """The tokens of a row of ids, up to <eos>."""
-    return vocab.to_tokens([i for i in ids.tolist() if i not in (PAD_ID, EOS_ID)])
+def written(ids):
+    """A row of ids, up to <eos>."""
+    return [i for i in ids.tolist() if i not in (PAD_ID, EOS_ID)]
 
 
 def reference_log_probs(model, pairs, vocabs):
@@ -126,7 +125,7 @@ def empty_log_probs(model, pairs, vocabs):
 
 
 def judge(found, best, references, greedy, vocab, short):
-    """The figures of one search; found, best and greedy: tokens and log-probabilities.
+    """The figures of one search; found, best and greedy: ids and log-probabilities.
 
     best: for each sentence the most probable that any search found. search_errors: the
     share of sentences whose translation is less probable than that. gain: of BLEU,
@@ -134,8 +133,8 @@ def judge(found, best, references, greedy, vocab, short):
     """
     n = len(found)
     best, references, greedy = best[:n], references[:n], greedy[:n]
-    words = [to_words(tokens, vocab) for tokens, _ in found]
-    plain = [to_words(tokens, vocab) for tokens, _ in greedy]
+    words = [vocab.to_words(ids) for ids, _ in found]
+    plain = [vocab.to_words(ids) for ids, _ in greedy]
     pairs = list(zip(words, references, strict=True))
     margin = 1e-4  # of rounding
 
@@ -161,7 +160,7 @@ def range_of_gain(found, references, greedy, vocab):
     """Where the gain may lie on other sentences; arguments as in `judge`."""
     n = len(found)
     ours, plain = (
-        [to_words(tokens, vocab) for tokens, _ in side] for side in (found, greedy[:n])
+        [vocab.to_words(ids) for ids, _ in side] for side in (found, greedy[:n])
     )
     return [round(x, 2) for x in gain_range(ours, plain, references[:n])]
 

@@ -42,7 +42,7 @@ from utils.metrics import (
 )
 from utils.models import build_model
 from utils.recipe import SIZES, Settings, fit, make_model, make_vocabs
-from utils.subwords import as_spelled, pieces_a_word
+from utils.subwords import as_spelled
 from utils.training import batch_loss, evaluate_loss
 
 MODEL = RESULTS.parent / "models" / "multi30k-de-en.safetensors"
@@ -309,9 +309,7 @@ def frequent_cut(corpus, vocabs, number):
         if vocab.lang not in UNSPACED:
             words = Counter(word for pair in corpus["train"] for word in pair[side])
             frequent = [word for word, _ in words.most_common(number)]
-            pieces = pieces_a_word(frequent, vocab)
-            cut = zip(frequent, pieces, strict=True)
-            found[vocab.lang] = [word for word, n in cut if n > 1]
+            found[vocab.lang] = [w for w in frequent if len(vocab.encode([w]).ids) > 1]
     return found
 
 
