@@ -1,16 +1,16 @@
-"""`python -m tools.experiments [name ...]`: measure what data/results doesn't hold yet.
+"""`python -m tools.experiments [name [text]]`: measure what data/results doesn't hold.
 
-Without a name: all of EXPERIMENTS, about four hours. Those ON_REAL_TEXT need it (see
-the README), gold a package besides, and are measured only when they are named.
+Without a name: all of EXPERIMENTS. Those ON_REAL_TEXT need it (see the README), gold a
+package besides, and are measured only when they are named. text: only those runs whose
+arguments have it in them. `hours`: the processor hours of what is stored.
 """
 
 import sys
 
-from tools.experiments.runs import measure
+from tools.experiments.runs import hours, measure
 
 EXPERIMENTS = (
     "bottleneck",
-    "minute",
     "shortcut",
     "directions",
     "own_pieces",
@@ -24,9 +24,22 @@ EXPERIMENTS = (
 )
 ON_REAL_TEXT = ("multi30k", "beams", "own_text", "fine_tuning", "gold")
 
+
+def main(name=None, text=""):
+    every = EXPERIMENTS + ON_REAL_TEXT
+    if name == "hours":
+        for name in every:
+            known, unknown = hours(name)
+            more = f", and {unknown} runs that don't say" if unknown else ""
+            print(f"{name:15}{known:6.2f}{more}")
+    elif name is None:
+        for name in EXPERIMENTS:
+            measure(name)
+    elif name in every:
+        measure(name, only=text)
+    else:
+        sys.exit(f"no experiment {name!r}: choose among {', '.join(every)}")
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or EXPERIMENTS:
-        if name not in EXPERIMENTS + ON_REAL_TEXT:
-            known = ", ".join(EXPERIMENTS + ON_REAL_TEXT)
-            sys.exit(f"no experiment {name!r}: choose among {known}")
-        measure(name)
+    main(*sys.argv[1:])

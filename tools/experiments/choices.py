@@ -6,18 +6,9 @@ its name says. All train and are tested on the sentences of at most 15 words, th
 two layers on at most 10 and in smaller batches: compare them with "two layers, top".
 """
 
-import numpy as np
 import torch
 
-from tools.experiments.runs import (
-    aer_of,
-    at_own_rate,
-    bleu_of,
-    build,
-    trained,
-    up_to,
-    village,
-)
+from tools.experiments import runs
 from utils.attention import BilinearAttention
 from utils.data import Batch
 from utils.text import UNK_ID
@@ -67,20 +58,19 @@ ERASED = "untrained", "fixed context", "dot", "general", "additive"
 
 def plan(done):
     """The runs: an untrained model; each arm at its own rate, most at both budgets."""
-    runs = [{"arm": "untrained", "seed": seed} for seed in SEEDS]
+    named = [{"arm": "untrained", "seed": seed} for seed in SEEDS]
     for arm in ARMS:
         if arm != "untrained":
             budgets = [SHORT] if arm in ONE_BUDGET else [SHORT, LONG]
-            runs += at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
-    return runs
+            named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
+    return named
 
 
 def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm."""
     plan = ARMS[arm]
     sizes = {**settings, **plan, **plan.get("changed", {})}
-    names = "score", "feed", "layers"
-    options = {name: plan[name] for name in names if name in plan}
+    options = {n: plan[n] for n in ("score", "feed", "layers") if n in plan}
     if plan.get("score") == "location":
         options["num_positions"] = settings["positions"]
     kinds = {
@@ -90,7 +80,7 @@ def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
         "hierarchical": "hierarchical",
     }
     kind = next((kinds[name] for name in plan if name in kinds), "attention")
-    model = build(plan.get("kind", kind), vocabs, seed, sizes, **options)
+    model = runs.build(plan.get("kind", kind), vocabs, seed, sizes, **options)
     if plan.get("scaled"):
         H = sizes["num_hiddens"]
         model.decoder.attention = BilinearAttention(H, H, scaled=True)
@@ -108,21 +98,10 @@ def erasure(pair, model, vocabs):
     batch = Batch.from_pairs([pair] * (S + 1), *vocabs)
     source = batch.source.clone()
     source[range(S), range(S)] = UNK_ID  # the last row stays whole
-    scores, _ = model(source, batch.target_in, batch.source_lens)
+    scores, _ = model.eval()(source, batch.target_in, batch.source_lens)
     logp = scores.log_softmax(-1).gather(2, batch.target_out.unsqueeze(2))[:, :T, 0]
     weights = getattr(model.decoder, "attention_weights", None)
     return (logp[S] - logp[:S]).T, None if weights is None else weights[S, :T, :S]
-
-
-def ranks(values):
-    """Ranks along the last axis, from 0. Ties don't occur among real numbers."""
-    return values.argsort(-1).argsort(-1).double()
-
-
-def rank_correlation(a, b):
-    """Spearman's correlation of each row of a (T, S) with that of b -> (T,)."""
-    a, b = (ranks(x) - (x.shape[-1] - 1) / 2 for x in (a, b))
-    return (a * b).sum(-1) / (a * a).sum(-1)
 
 
 def tops_in_gold(values, pair):
@@ -135,26 +114,15 @@ def tops_in_gold(values, pair):
 
 
 def agreement(model, pairs, vocabs):
-    """What erasing says, beside weights and gold links; means over target words.
-
-    erased_gold, attended_gold: how often the word whose erasure hurts most, or that is
-    looked at most, is linked. rank_agreement, top_agreement: correlation of the ranks
-    of weights and drops, and how often their tops agree. Without attention, the first.
-    """
-    model.eval()
-    found = {}
+    """How often the word whose erasure hurts most is linked; and the most attended."""
+    erased, attended = [], []
     for pair in pairs:
         drops, weights = erasure(pair, model, vocabs)
-        new = {"erased_gold": tops_in_gold(drops, pair)}
+        erased += tops_in_gold(drops, pair)
         if weights is not None:
-            new |= {
-                "attended_gold": tops_in_gold(weights, pair),
-                "rank_agreement": rank_correlation(weights, drops).tolist(),
-                "top_agreement": (weights.argmax(-1) == drops.argmax(-1)).tolist(),
-            }
-        for name, values in new.items():
-            found.setdefault(name, []).extend(values)
-    return {name: round(float(np.mean(values)), 3) for name, values in found.items()}
+            attended += tops_in_gold(weights, pair)
+    found = {"erased_gold": erased, "attended_gold": attended}
+    return {n: round(sum(tops) / len(tops), 3) for n, tops in found.items() if tops}
 
 
 def layers_aer(model, pairs, vocabs):
@@ -162,7 +130,7 @@ def layers_aer(model, pairs, vocabs):
     rates = []
     for layer in range(len(model.decoder.attention)):
         model.decoder.shown = lambda weights, layer=layer: weights[layer]
-        rates.append(aer_of(model, pairs, vocabs))
+        rates.append(runs.aer_of(model, pairs, vocabs))
     del model.decoder.shown  # the class's own again
     return rates
 
@@ -170,18 +138,17 @@ def layers_aer(model, pairs, vocabs):
 def run(settings, arm, seed, num_epochs=0, lr=None):
     """Train one arm with one seed; its figures on the test split."""
     about = {**settings, **ARMS[arm].get("changed", {})}
-    about |= {"num_epochs": num_epochs, "lr": lr}
-    corpus, vocabs = village(about["direction"])
+    corpus, vocabs = runs.village(about["direction"])
     pairs, valid, test = (
-        up_to(corpus[split], about["max_words"]) for split in ("train", "valid", "test")
+        runs.up_to(corpus[s], about["max_words"]) for s in ("train", "valid", "test")
     )
-    model = build_arm(arm, vocabs, seed, settings)
-    figures = {"parameters": sum(p.numel() for p in model.parameters())}
+    model, figures = build_arm(arm, vocabs, seed, settings), {}
     if num_epochs:
-        figures = trained(model, pairs, valid, vocabs, seed, about)
-        figures["bleu"] = bleu_of(model, test, vocabs)
+        about |= {"num_epochs": num_epochs, "lr": lr}
+        figures = runs.trained(model, pairs, valid, vocabs, seed, about)
+        figures["bleu"] = runs.bleu_of(model, test, vocabs)
     if arm != "fixed context":
-        figures["aer"] = aer_of(model, test, vocabs)
+        figures["aer"] = runs.aer_of(model, test, vocabs)
     if "hierarchical" in ARMS[arm]:
         figures["aer_of_layers"] = layers_aer(model, test, vocabs)
     if arm in ERASED and num_epochs < LONG["num_epochs"]:

@@ -1,19 +1,18 @@
 """What `--from` is worth: 500 long sentences, for a model of short ones.
 
-The README quotes what is stored; a quarter of an hour. Tatoeba, Chinese to English. The
-start is trained on 10,000 pairs of at most 7 English words. The new text has 11 or
-more: 500 pairs to train on, in the start's own words, by the settings of `--from`.
-Controls: the start as it is, and a training on the 500 alone. Three seeds.
+The README quotes what is stored. Tatoeba, Chinese to English. The start is trained on
+10,000 pairs of at most 7 English words. The new text has 11 or more: 500 pairs to train
+on, in the start's own words, by the settings of `--from`. Controls: the start as it is,
+and a training on the 500 alone. Three seeds.
 """
 
 import random
 from dataclasses import replace
 
-from tools.experiments.own_text import corpus_of
+from tools.experiments.own_text import corpus_of, scores
 from utils import by_hand
 from utils.checkpoint import Checkpoint
-from utils.decoding import translate_tokens
-from utils.metrics import text_scores, text_signatures
+from utils.metrics import text_signatures
 from utils.recipe import FROM_MODEL, Settings, fit
 
 SETTINGS = {
@@ -25,10 +24,13 @@ SETTINGS = {
     "from": FROM_MODEL,
     "signature": text_signatures()["bleu"],
 }
-RUNS = [{"seed": seed} for seed in range(3)]
 
 
-def part(corpus, keep, settings, seed):
+def plan(done):
+    return [{"seed": seed} for seed in range(3)]
+
+
+def part(corpus, keep, seed):
     """The corpus of those pairs whose target passes, in an order drawn by the seed."""
     splits = {name: list(filter(keep, pairs)) for name, pairs in corpus.splits.items()}
     random.Random(seed).shuffle(splits["train"])
@@ -38,39 +40,28 @@ def part(corpus, keep, settings, seed):
 def run(settings, seed):
     """BLEU on long sentences, of each model; greedy."""
     whole = corpus_of("Tatoeba zh→en", None, seed)
-    short, long = (
-        part(whole, keep, settings, seed)
-        for keep in (
-            lambda pair: len(pair.target) <= settings["short"] + 1,  # and a full stop
-            lambda pair: len(pair.target) > settings["long"],
-        )
-    )
+    most = settings["short"] + 1  # and a full stop
+    short = part(whole, lambda pair: len(pair.target) <= most, seed)
+    long = part(whole, lambda pair: len(pair.target) > settings["long"], seed)
     short.splits["train"] = short["train"][: settings["start"]]
     rest = long["train"][settings["pairs"] :]  # Tatoeba has few: these test, too
     long.splits["test"] = long["test"] + rest
     long.splits["train"] = long["train"][: settings["pairs"]]
+    epochs = settings["start_epochs"]
     base = Settings.for_text(
-        settings["start"], "zh", "en", seed=seed, num_epochs=settings["start_epochs"]
+        settings["start"], "zh", "en", seed=seed, num_epochs=epochs
     )
     chosen = Settings.for_text(settings["pairs"], "zh", "en", seed=seed)
     few = replace(chosen, **settings["from"])
     options = {"progress": False, "loss_function": by_hand.loss}
     start = fit(short, base, **options)
     alone = fit(long, chosen, **options)
+    before = scores(start, long)["bleu"]
     begin = Checkpoint(start.model, *start.vocabs, None, {}, {})
-    before = bleu_of(start, long)
     tuned = fit(long, few, start=begin, **options)
     return {
         "sizes": {name: len(pairs) for name, pairs in long.splits.items()},
         "the start as it is": before,
-        "the 500 alone": bleu_of(alone, long),
-        "fine-tuned": bleu_of(tuned, long),
+        "the 500 alone": scores(alone, long)["bleu"],
+        "fine-tuned": scores(tuned, long)["bleu"],
     }
-
-
-def bleu_of(fitted, corpus):
-    """BLEU of the test split's texts."""
-    sources = [pair.source for pair in corpus["test"]]
-    texts = [t.text for t in translate_tokens(fitted.model, sources, *fitted.vocabs)]
-    scores = text_scores(texts, corpus.target_texts("test"), corpus.target_lang)
-    return round(scores["bleu"], 2)

@@ -3,85 +3,58 @@
 Measured are the diagonal; the attention of the shipped translator, German to English,
 while it reads the reference along; and a statistical aligner, eflomal (Östling and
 Tiedemann, 2016), on the same text as the translator, and on Tatoeba. No attention model
-is trained for Tatoeba here. The real text must be there, and eflomal: see `aligner`.
+is trained for Tatoeba here. The real text must be there, and eflomal, a package that
+the course doesn't need: `python -m pip install eflomal`; a C compiler builds it.
 """
 
-import hashlib
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from tools.experiments.multi30k import MODEL
+from tools.experiments.provenance import data_file, read
 from tools.experiments.runs import attention_links
-from tools.gold import agreement, passes
 from utils.checkpoint import load_checkpoint
-from utils.corpora import load_multi30k, load_tsv
-from utils.gold import GOLD_FOLDER, GOLD_SETS, gold_links, link_gold
+from utils.gold import gold_links, link_gold
 from utils.metrics import alignment_error_rate, diagonal_links
 
 SAMPLES = 10_000
 SETTINGS = {"aligner": "eflomal", "aligner_runs": 3, "bootstrap_samples": SAMPLES}
-SOURCES = [MODEL, *(GOLD_FOLDER / f"{name}.tsv" for name in GOLD_SETS)]
-NOTES = {
-    "sha256": {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in SOURCES
+TEXTS = {"multi30k-de-en": "Multi30k de-en", "tatoeba-en-zh": "Tatoeba en-zh"}
+
+
+def plan(done):
+    return [{"set": name} for name in TEXTS]
+
+
+def run(settings, set):
+    """The error rate of each way to link; several of the aligner, which draws."""
+    pairs, training = text(set)
+    lengths = [(len(pair.source), len(pair.target)) for pair in pairs]
+    figures = {"diagonal": score([diagonal_links(*both) for both in lengths], pairs)}
+    if set == "multi30k-de-en":
+        model, *vocabs = load_checkpoint(data_file(f"models/{set}.safetensors"))[:3]
+        figures["attention"] = score(attention_links(model, pairs, vocabs), pairs)
+    runs = [align(training, pairs) for _ in range(settings["aligner_runs"])]
+    return {
+        **figures,
+        "aligner_version": version(settings["aligner"]),
+        "aligner_pairs": len(training) + len(pairs),
+        "aligner": [{way: score(x, pairs) for way, x in run.items()} for run in runs],
     }
-}
-
-
-def run(settings):
-    align = aligner()  # first: whether it is there
-    figures = {"aligner_version": version(settings["aligner"]), "sets": {}}
-    for name in GOLD_SETS:
-        pairs, training = text(name)
-        found = {"pairs": len(pairs), **counts(pairs), "agreement": agreed(name)}
-        sizes = [(len(pair.source), len(pair.target)) for pair in pairs]
-        found["diagonal"] = score([diagonal_links(*size) for size in sizes], pairs)
-        if name == "multi30k-de-en":
-            found["attention"] = score(attention(pairs), pairs)
-        # It draws at random, and takes no seed.
-        found["aligner_pairs"] = len(training) + len(pairs)
-        found["aligner"] = [
-            {way: score(links, pairs) for way, links in align(training, pairs).items()}
-            for _ in range(settings["aligner_runs"])
-        ]
-        figures["sets"][name] = found
-    return figures
 
 
 def text(name):
     """The pairs with gold links, and those that an aligner learns from beside them."""
-    if name == "multi30k-de-en":
-        corpus = load_multi30k("de", "en")
+    corpus = read(TEXTS[name])
+    data_file(f"gold/{name}.tsv")  # which link_gold reads
+    if corpus.name == "Multi30k":
         return link_gold(corpus["test"], name), corpus["train"]
-    corpus = load_tsv("tatoeba/cmn.txt", "en", "zh", skip_bad_lines=True)
     pairs = link_gold(corpus, name)
     linked = {pair[:2] for pair in pairs}
     every = (pair for split in corpus.splits.values() for pair in split)
     return pairs, [pair for pair in every if pair[:2] not in linked]
-
-
-def counts(pairs):
-    """The words of both sides, and the links of both kinds."""
-    return {
-        "source_words": sum(len(pair.source) for pair in pairs),
-        "target_words": sum(len(pair.target) for pair in pairs),
-        "sure": sum(len(pair.alignment) for pair in pairs),
-        "possible": sum(len(pair.possible) for pair in pairs),
-    }
-
-
-def agreed(name):
-    found = agreement(*passes(name))
-    return {key: round(found[key], 3) for key in ("links", "sure", "kinds")}
-
-
-def attention(pairs):
-    """Links of the shipped translator: each target word's most attended word."""
-    saved = load_checkpoint(MODEL)
-    return attention_links(saved.model, pairs, (saved.src_vocab, saved.tgt_vocab))
 
 
 def score(links, pairs):
@@ -101,44 +74,25 @@ def score(links, pairs):
     return {name: np.round(value, 3).tolist() for name, value in found.items()}
 
 
-def aligner():
-    """A function (training pairs, pairs) -> {way: links of each of the pairs}.
+def align(training, pairs):
+    """{way: links of each of the pairs}, learnt from the text of both.
 
-    It learns from the text of both, as such programs do; no link is known to it.
-    forward: at most one source word for each target word; backward: at most one target
-    word for each source word; both, either: the links that both ways have, or one of
-    them. Raises ModuleNotFoundError where the package isn't there.
+    forward: at most one source word for each target word; either: these, and those of
+    the other direction. No link is known to the aligner.
     """
-    try:
-        from eflomal import Aligner
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the statistical aligner is a package that the course doesn't need: "
-            "install it with `python -m pip install eflomal`; a C compiler builds it"
-        ) from error
+    from eflomal import Aligner
 
-    def align(training, pairs):
-        sides = zip(*(pair[:2] for pair in [*training, *pairs]), strict=True)
-        lines = [[" ".join(words) + "\n" for words in side] for side in sides]
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [Path(folder) / way for way in ("forward", "backward")]
-            Aligner().align(*lines, *map(str, paths))
-            forward, backward = (read(path)[-len(pairs) :] for path in paths)
-        both = zip(forward, backward, strict=True)
-        both, either = zip(*((a & b, a | b) for a, b in both), strict=True)
-        return {
-            "forward": forward,
-            "backward": backward,
-            "both": both,
-            "either": either,
-        }
-
-    return align
+    sides = zip(*(pair[:2] for pair in [*training, *pairs]), strict=True)
+    lines = [[" ".join(words) + "\n" for words in side] for side in sides]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / way for way in ("forward", "backward")]
+        Aligner().align(*lines, *map(str, paths))
+        forward, backward = (pharaoh(path)[-len(pairs) :] for path in paths)
+    either = [a | b for a, b in zip(forward, backward, strict=True)]
+    return {"forward": forward, "either": either}
 
 
-def read(path):
-    """The links of each line of a file in Pharaoh format."""
-    return [
-        {tuple(map(int, link.split("-"))) for link in line.split()}
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+def pharaoh(path):
+    """The links of each line of a file, written as 0-0 1-2."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [{tuple(map(int, x.split("-"))) for x in row.split()} for row in lines]

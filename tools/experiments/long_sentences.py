@@ -13,16 +13,11 @@ translated that are long, but of no new build.
 Notebook 07 reads what is stored.
 """
 
+from itertools import pairwise
+
 import torch
 
-from tools.experiments.runs import (
-    at_own_rate,
-    bleu_of,
-    build,
-    trained,
-    up_to,
-    village,
-)
+from tools.experiments import runs
 from utils.alignment import (
     diagonal_places,
     forced_weights,
@@ -30,23 +25,13 @@ from utils.alignment import (
     longest_gap,
     words_right,
 )
-from utils.data import Pair
 from utils.decoding import translate_tokens
 from utils.metrics import bleu
 from utils.models import build_model
 from utils.tasks import join_pairs
 
-BUCKETS = [
-    (3, 6),
-    (7, 10),
-    (11, 15),
-    (16, 20),
-    (21, 25),
-    (26, 30),
-    (31, 40),
-    (41, 50),
-    (51, 60),
-]
+ENDS = 2, 6, 10, 15, 20, 25, 30, 40, 50, 60
+BUCKETS = [(low + 1, high) for low, high in pairwise(ENDS)]
 SEEDS = (0, 1, 2)
 SHORT, LONG = {"times": 1}, {"times": 3}
 RATES = 0.006, 0.012, 0.024
@@ -90,13 +75,13 @@ def plan(done):
     return [
         run
         for arm in ARMS
-        for run in at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
+        for run in runs.at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
     ]
 
 
 def reverse_sources(pairs):
     """The same pairs with the source words in reverse order, without alignments."""
-    return [Pair(pair.source[::-1], pair.target, tags=pair.tags) for pair in pairs]
+    return [p._replace(source=p.source[::-1], alignment=None) for p in pairs]
 
 
 def joinable(pairs, least=1, commas=0):
@@ -109,12 +94,6 @@ def joinable(pairs, least=1, commas=0):
         and "but" not in p.source
         and p.source.count(",") <= commas
     ]
-
-
-def half_joined(pairs):
-    """As many pairs: half as they are, half of them "A, but B" of two of the pairs."""
-    half = len(pairs) // 2
-    return pairs[:half] + join_pairs(joinable(pairs))[:half]
 
 
 def in_buckets(pairs, buckets):
@@ -140,22 +119,6 @@ def score(model, pairs, vocabs, skipped):
     return figures
 
 
-def joined_scores(model, pairs, max_words, vocabs, settings):
-    """BLEU of "A, but B" of two test sentences, by bucket; None for fewer than 20."""
-    halves = joinable(up_to(pairs, max_words), *settings["joined"][str(max_words)])
-    buckets = in_buckets(join_pairs(halves), settings["buckets"])
-    return [
-        bleu_of(model, part, vocabs) if len(part) >= 20 else None for part in buckets
-    ]
-
-
-def with_window(model, reach):
-    """The same model, looking through a window."""
-    windowed = build_model(**{**model.config, "kind": "window"}, reach=reach)
-    windowed.load_state_dict(model.state_dict())
-    return windowed.eval()
-
-
 def a_step_ago(places):
     """The same places, each a step later, as a window has them that follows itself."""
     return lambda pairs: places(pairs).roll(1, dims=1).index_fill(1, torch.tensor(0), 0)
@@ -170,10 +133,23 @@ PLACES = {
 }
 
 
-def share_right(model, pairs, vocabs, places=None):
-    """The share of target words that are right when the true ones before are read."""
-    right, _ = words_right(model, pairs, vocabs, places)
-    return round(float(torch.cat(right).mean()), 3)
+def windows(model, pairs, vocabs, reaches):
+    """Shares of words right when the true ones before are read, by reach and place.
+
+    "free" is the model as it is; others look through a window round a place.
+    """
+
+    def share_right(model, places=None):
+        right, _ = words_right(model, pairs, vocabs, places)
+        return round(float(torch.cat(right).mean()), 3)
+
+    found = {"free": share_right(model)}
+    for reach in reaches:
+        reader = build_model(**{**model.config, "kind": "window"}, reach=reach)
+        reader.load_state_dict(model.state_dict())
+        shares = {name: share_right(reader, places) for name, places in PLACES.items()}
+        found[str(reach)] = shares
+    return found
 
 
 def far_looks(model, pairs, vocabs, far):
@@ -197,30 +173,6 @@ def far_looks(model, pairs, vocabs, far):
     return {name: round(sum(x) / max(n, 1), 3) for name, (x, n) in counts.items()}
 
 
-def look_closer(model, corpus, max_words, vocabs, settings):
-    """What windows change on trained lengths and on long sentences; far looks; joined.
-
-    windows: for "test" and "long", the share of words right, "free" and by reach and
-    place.
-    """
-    windows, far = {}, {}
-    for name, pairs in (
-        ("test", up_to(corpus["test"], max_words)),
-        ("long", corpus["long"]),
-    ):
-        pairs = pairs[: settings["read"]]
-        far[name] = far_looks(model, pairs, vocabs, settings["far"])
-        windows[name] = {"free": share_right(model, pairs, vocabs)}
-        for reach in settings["reaches"]:
-            reader = with_window(model, reach)
-            windows[name][str(reach)] = {
-                place: share_right(reader, pairs, vocabs, places)
-                for place, places in PLACES.items()
-            }
-    joined = joined_scores(model, corpus["test"], max_words, vocabs, settings)
-    return {"windows": windows, "far_looks": far, "joined": joined}
-
-
 def run(settings, arm, seed, times, lr):
     """Train one arm; its figures in each bucket of source lengths.
 
@@ -228,25 +180,35 @@ def run(settings, arm, seed, times, lr):
     """
     about = {"max_words": 15, **settings, **ARMS[arm]}
     max_words = about["max_words"]
-    epochs = times * settings["num_epochs"][str(max_words)]
-    corpus, vocabs = village(settings["direction"])
+    corpus, vocabs = runs.village(settings["direction"])
     options = {name: about[name] for name in OPTIONS if name in about}
-    model = build(about["kind"], vocabs, seed, about, **options)
-    pairs, valid = (up_to(corpus[name], max_words) for name in ("train", "valid"))
+    model = runs.build(about["kind"], vocabs, seed, about, **options)
+    pairs, valid = (runs.up_to(corpus[name], max_words) for name in ("train", "valid"))
     known = in_buckets(pairs, settings["buckets"])
     tested = in_buckets(corpus["test"] + corpus["long"], settings["buckets"])
     known = [part[: settings["known"]] for part in known if part]
-    if about.get("join"):
-        pairs = half_joined(pairs)
+    if about.get("join"):  # half as they are, half of them "A, but B"
+        half = len(pairs) // 2
+        pairs = pairs[:half] + join_pairs(joinable(pairs))[:half]
     if about.get("reverse"):
         pairs, valid = reverse_sources(pairs), reverse_sources(valid)
         known, tested = (list(map(reverse_sources, parts)) for parts in (known, tested))
-    figures = trained(
-        model, pairs, valid, vocabs, seed, {**about, "num_epochs": epochs, "lr": lr}
-    )
+    epochs = times * settings["num_epochs"][str(max_words)]
+    about |= {"num_epochs": epochs, "lr": lr}
+    figures = runs.trained(model, pairs, valid, vocabs, seed, about)
     scores = [score(model, part, vocabs, settings["skipped"]) for part in tested]
     figures |= {name: [found[name] for found in scores] for name in scores[0]}
-    figures["known"] = [bleu_of(model, part, vocabs) for part in known]
+    figures["known"] = [runs.bleu_of(model, part, vocabs) for part in known]
     if arm.startswith("attention"):
-        figures |= look_closer(model, corpus, max_words, vocabs, settings)
+        test = runs.up_to(corpus["test"], max_words)
+        figures |= {"windows": {}, "far_looks": {}}
+        for name, part in (("test", test), ("long", corpus["long"])):
+            read = model, part[: settings["read"]], vocabs
+            figures["windows"][name] = windows(*read, settings["reaches"])
+            figures["far_looks"][name] = far_looks(*read, settings["far"])
+        halves = joinable(test, *settings["joined"][str(max_words)])
+        figures["joined"] = [
+            runs.bleu_of(model, part, vocabs) if len(part) >= 20 else None
+            for part in in_buckets(join_pairs(halves), settings["buckets"])
+        ]
     return figures

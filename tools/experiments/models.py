@@ -1,4 +1,4 @@
-"""Train the small models that ship with the course: `make model`, about five minutes.
+"""Train the small models that ship with the course: `make model`.
 
     python -m tools.experiments.models             both directions, and the picture
     python -m tools.experiments.models en-zh       one of them
@@ -7,25 +7,17 @@
 Each is saved in data/models with its settings and its scores on the test split.
 """
 
-import platform
 import sys
 
-import torch
-
-from tools.experiments.runs import (
-    RESULTS,
-    aer_of,
-    bleu_of,
-    build,
-    forced_weights,
-    village,
-)
+from tools.experiments.provenance import DATA, READ, provenance
+from tools.experiments.runs import aer_of, bleu_of, build, village
+from utils.alignment import forced_weights
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.data import BatchLoader
 from utils.plotting import show_heatmap
 from utils.training import Trainer
 
-FOLDER = RESULTS.parent / "models"
+FOLDER = DATA / "models"
 SETTINGS = {
     "embed_size": 64,
     "num_hiddens": 128,
@@ -40,6 +32,7 @@ SETTINGS = {
 
 def train(direction, settings=SETTINGS):
     """Train, score and save one direction."""
+    READ.clear()
     corpus, vocabs = village(direction)
     seed = settings["seed"]
     model = build("attention", vocabs, seed, settings)
@@ -54,8 +47,7 @@ def train(direction, settings=SETTINGS):
         "seconds": round(trainer.seconds),
         "valid_loss": trainer.history[-1]["valid_loss"],
         **score(model, corpus["test"], vocabs),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
+        **provenance(),
     }
     path = FOLDER / f"village-{direction}.safetensors"
     save_checkpoint(path, model, *vocabs, notes=notes)
@@ -81,7 +73,7 @@ def draw_picture():
     (weights,) = forced_weights(model, [pair], vocabs)
     links = {"gold": pair.alignment, "possible": pair.possible}
     axes = show_heatmap(weights, pair.source, pair.target, **links)
-    picture = FOLDER.parents[1] / "notebooks" / "img" / "heatmap.png"
+    picture = DATA.parent / "notebooks" / "img" / "heatmap.png"
     axes.figure.savefig(picture, dpi=120, facecolor="white", bbox_inches="tight")
 
 

@@ -1,34 +1,28 @@
 """Real translation: Multi30k, German to English and back; Tatoeba, English and Chinese.
 
 What lifts a translator of real text: remedies, size, or time? Notebook 11 reads what is
-stored. One metric: BLEU over the course's tokens, lower-cased, by a beam of 5; beside
-it greedy decoding, and BLEU and chrF of the texts. Every arm is scored on the
-validation split. The test split is scored once, for the full models and Tatoeba's
-alone. The shipped `multi30k-de-en.safetensors` is the small model, of seed 0. Notebook
-10 and data/gold measure it, too; so it is saved only where there is none.
-The real text must be there: see the README.
-
-A run takes up to an hour. One that was interrupted goes on where it was: each epoch is
-kept in build/multi30k until the run is over. Runs go two at a time; what an update
-takes by the clock is measured first, alone.
+stored, and 14 the Transformers. One metric: BLEU over the course's tokens, lower-cased,
+by a beam of 5; beside it greedy decoding, and BLEU and chrF of the texts. Every arm is
+scored on the validation split. The test split is scored once, for the full models and
+Tatoeba's alone. The shipped `multi30k-de-en.safetensors` is the small model, of seed 0;
+notebook 10 and data/gold measure it, too, so it is saved only where there is none.
+The real text must be there: see the README. A run takes up to an hour.
 """
 
-import hashlib
-import json
 import math
+import runpy
 import sys
 from collections import Counter
 from dataclasses import asdict, replace
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 
-from tools.experiments.runs import RESULTS, aer_of
+from tools.experiments.own_text import BEAM
+from tools.experiments.provenance import DATA, data_file, read
+from tools.experiments.runs import aer_of
 from utils import by_hand
 from utils.checkpoint import Checkpoint, save_checkpoint
-from utils.corpora import load_multi30k, load_tsv
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
 from utils.gold import link_gold
@@ -40,14 +34,11 @@ from utils.metrics import (
     text_scores,
     text_signatures,
 )
-from utils.models import build_model
-from utils.recipe import SIZES, Settings, fit, make_model, make_vocabs
+from utils.recipe import Settings, fit, make_model, make_vocabs
 from utils.subwords import as_spelled
 from utils.training import batch_loss, evaluate_loss
 
-MODEL = RESULTS.parent / "models" / "multi30k-de-en.safetensors"
-UNFINISHED = RESULTS.parents[1] / "build" / "multi30k"
-BEAM = {"beam_size": 5, "length_penalty": 1.0}
+MODEL = DATA / "models" / "multi30k-de-en.safetensors"
 SETTINGS = {
     **asdict(Settings()),
     "beam": BEAM,
@@ -72,106 +63,68 @@ BYTE_PAIRS = {**WIDER, "alpha": 0.0, "subwords": "bpe"}
 FASTER = {**BYTE_PAIRS, "num_epochs": 16}
 # Attend after the update, so that the query has read the last word.
 RELEASED = {"kind": "released translator"}
+FIXED = {"kind": "fixed translator"}
+TRANSFORMER = {"kind": "transformer", "lr": 1e-3}  # the recipe's rate for it
+HALF = {"num_epochs": 6}
 FULL = {
     "small": {},
     "large": LARGE,
     "large, byte pairs": FASTER,
     "large, released order": {**FASTER, **RELEASED},
 }
-NO_REMEDIES = {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0}
-LEFT_OUT = {  # what differs from the small full model
-    "half the epochs": {"num_epochs": 6},
-    # A whole word can't be cut anew: this arm's control is the next one.
-    "whole words": {"source_pieces": 0, "target_pieces": 0},
-    "one cut a word": {"alpha": 0.0},
-    "no remedies": NO_REMEDIES,
-    "fixed context": {"kind": "fixed translator"},
-}
-ORDER = {
-    "released order, half the epochs": {**RELEASED, "num_epochs": 6},
-    "released order": RELEASED,
-}
-TRANSFORMER = {"kind": "transformer", "lr": 1e-3}  # the recipe's rate for it
-FURTHER = {
-    "no dropout": {"dropout": 0.0},
-    "no label smoothing": {"label_smoothing": 0.0},
-    # One cut a word, too: byte pairs have no other.
-    "byte pairs": {"alpha": 0.0, "subwords": "bpe"},
-    "not tied": {"decoder": "untied translator"},
-    # Without a readout there is nothing to tie: its control is "not tied".
-    "no readout": {"decoder": "plain translator"},
-}
-LONGER = {
-    "Transformer": TRANSFORMER,
+ARMS = {  # what differs from the small full model
+    **FULL,
+    "half the epochs": HALF,
     "small, 22 epochs": {"num_epochs": 22},
-    "Transformer, half the epochs": {**TRANSFORMER, "num_epochs": 6},
-    **{
-        f"Transformer, half the epochs, rate {lr}": {
-            **TRANSFORMER,
-            "num_epochs": 6,
-            "lr": lr,
-        }
-        for lr in (0.0005, 0.002, 0.004)
-    },
-    # The longer budget at a higher rate, too.
-    "Transformer, rate 0.002": {**TRANSFORMER, "lr": 2e-3},
-    # Is its rate why it is worse? The recipe's, 0.003, was chosen for the full model.
-    **{
-        f"fixed context, rate {lr}": {"kind": "fixed translator", "lr": lr}
-        for lr in (0.001, 0.006, 0.012)
-    },
-    "large, half the epochs": {**LARGE, "num_epochs": 6},
+    "large, half the epochs": {**LARGE, **HALF},
     "large, 22 epochs": {**LARGE, "num_epochs": 22},
     # Its other pieces, or its four more epochs?
     "large, byte pairs, 12 epochs": BYTE_PAIRS,
+    "released order": RELEASED,
+    "released order, half the epochs": {**RELEASED, **HALF},
+    # A whole word can't be cut anew: this arm's control is the next one.
+    "whole words": {"source_pieces": 0, "target_pieces": 0},
+    "one cut a word": {"alpha": 0.0},
+    # One cut a word, too: byte pairs have no other.
+    "byte pairs": {"alpha": 0.0, "subwords": "bpe"},
+    "no dropout": {"dropout": 0.0},
+    "no label smoothing": {"label_smoothing": 0.0},
+    "no remedies": {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0},
+    "not tied": {"decoder": "untied translator"},
+    "no readout": {"decoder": "plain translator"},
+    "fixed context": FIXED,
+    "fixed context, rate 0.001": {**FIXED, "lr": 0.001},
+    "fixed context, rate 0.006": {**FIXED, "lr": 0.006},
+    "fixed context, rate 0.012": {**FIXED, "lr": 0.012},
+    "Transformer": TRANSFORMER,
+    "Transformer, rate 0.002": {**TRANSFORMER, "lr": 0.002},
+    "Transformer, half the epochs": {**TRANSFORMER, **HALF},
+    "Transformer, half the epochs, rate 0.0005": {**TRANSFORMER, **HALF, "lr": 0.0005},
+    "Transformer, half the epochs, rate 0.002": {**TRANSFORMER, **HALF, "lr": 0.002},
+    "Transformer, half the epochs, rate 0.004": {**TRANSFORMER, **HALF, "lr": 0.004},
 }
 TATOEBA = {  # into Chinese: there are 3,600 characters, and pieces must be more
-    "Tatoeba, characters": ("en-zh", {"target_pieces": 0, "num_epochs": 6}),
-    "Tatoeba, pieces": ("en-zh", {"target_pieces": 6000, "num_epochs": 6}),
-    "Tatoeba, into English": ("zh-en", {"source_pieces": 0, "num_epochs": 6}),
+    "Tatoeba, characters": ("en-zh", {"target_pieces": 0, **HALF}),
+    "Tatoeba, pieces": ("en-zh", {"target_pieces": 6000, **HALF}),
+    "Tatoeba, into English": ("zh-en", {"source_pieces": 0, **HALF}),
 }
-TESTED = (*FULL, *TATOEBA)
-
-
-def planned(arm, changes, seed=0, direction="de-en"):
-    return {"arm": arm, "direction": direction, "changes": changes, "seed": seed}
-
-
-TIMES = [{"threads": 1}, {"threads": 2}]
-PLAN = [  # in this order: what is measured so far always says something
-    planned("small", {}),
-    planned("large", LARGE),
-    *(
-        planned("large, released order", FULL["large, released order"], n)
-        for n in range(3)
-    ),
-    planned("large, released order", FULL["large, released order"], direction="en-de"),
-    *(planned(*arm) for arm in ORDER.items()),
-    *(planned(*arm) for arm in LEFT_OUT.items()),
-    *(planned("small", {}, seed) for seed in (1, 2)),
-    planned("small", {}, direction="en-de"),
-    *(
-        planned(arm, changes, direction=direction)
-        for arm, (direction, changes) in TATOEBA.items()
-    ),
-    *(planned(*arm) for arm in FURTHER.items()),
-    *(planned("large", LARGE, seed) for seed in (1, 2)),
-    *(planned(*arm) for arm in LONGER.items()),
-    planned("large", LARGE, direction="en-de"),
-    *(planned("large, byte pairs", FASTER, seed) for seed in range(3)),
-]
+TIMES = {"threads": 2}
 
 
 def plan(done):
-    """The timings, each alone; then PLAN."""
-    timed = [entry["run"] for entry in done]
-    for n, one in enumerate(TIMES, start=1):
-        if one not in timed:
-            return TIMES[:n]
-    return TIMES + PLAN
-
-
-# One run
+    """The seconds of an update, alone; then every arm, the full models thrice."""
+    if TIMES not in [entry["run"] for entry in done]:
+        return [TIMES]
+    runs = [
+        (arm, "de-en", changes, seed)
+        for arm, changes in ARMS.items()
+        for seed in range(3 if arm in FULL else 1)
+    ]
+    back = "small", "large", "large, released order"
+    runs += [(arm, "en-de", ARMS[arm], 0) for arm in back]
+    runs += [(arm, *about, 0) for arm, about in TATOEBA.items()]
+    names = "arm", "direction", "changes", "seed"
+    return [TIMES, *(dict(zip(names, run, strict=True)) for run in runs)]
 
 
 def run(settings, arm=None, direction=None, changes=None, seed=None, threads=None):
@@ -182,35 +135,33 @@ def run(settings, arm=None, direction=None, changes=None, seed=None, threads=Non
     """
     if threads:
         return {"seconds_an_update": seconds_an_update(settings, threads)}
-    corpus = load(arm, direction)
-    chosen, start = arranged(corpus, settings, changes, seed)
-    name = json.dumps([settings, arm, direction, changes, seed])
-    out = UNFINISHED / hashlib.sha256(name.encode()).hexdigest()[:12]
-    fitted = train(corpus, chosen, start, out)
+    kind = "Tatoeba" if arm in TATOEBA else "Multi30k"
+    corpus = read(f"{kind} {direction}")
+    chosen = settings_of(settings, changes, seed)
+    loss_function = batch_loss if chosen.kind == "transformer" else by_hand.loss
+    progress = sys.stderr.isatty()
+    fitted = fit(corpus, chosen, loss_function=loss_function, progress=progress)
     model, vocabs, trainer, best_epoch = fitted
-    best = trainer.history[best_epoch - 1]
+    last = search(trainer.model, vocabs, corpus["valid"])
+    found = search(model, vocabs, corpus["valid"])
     figures = {
         "updates": trainer.step,
         "parameters": sum(p.numel() for p in model.parameters()),
-        "vocabularies": list(map(len, vocabs)),
         "frequent_cut": frequent_cut(corpus, vocabs, settings["frequent"]),
         "best_epoch": best_epoch,
-        "train_loss": round(best["train_loss"], 4),
-        "valid_loss": round(best["valid_loss"], 4),
         "history": [
-            {name: round(epoch[name], 3) for name in ("train_loss", "valid_loss")}
+            {name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")}
             for epoch in trainer.history
         ],
+        "last": scores(last, corpus, "valid", vocabs),
+        "valid": {
+            **scores(found, corpus, "valid", vocabs),
+            "perplexity_a_word": perplexity(model, vocabs, corpus["valid"]),
+            **looks(found["beam"], corpus, "valid", settings),
+        },
     }
-    last = search(trainer.model, vocabs, corpus["valid"])
-    figures["last"] = scores(last, corpus, "valid", vocabs)
-    found = search(model, vocabs, corpus["valid"])
-    figures["valid"] = {
-        **scores(found, corpus, "valid", vocabs),
-        "perplexity_a_word": perplexity(model, vocabs, corpus["valid"]),
-        **looks(found["beam"], corpus, "valid", settings),
-    }
-    if arm in TESTED:
+    figures |= figures["history"][best_epoch - 1]
+    if arm in FULL or arm in TATOEBA:
         found = search(model, vocabs, corpus["test"])
         figures["test"] = {
             **scores(found, corpus, "test", vocabs),
@@ -218,82 +169,37 @@ def run(settings, arm=None, direction=None, changes=None, seed=None, threads=Non
             **of_test(found["beam"], corpus, settings),
         }
         if corpus.name == "Multi30k":
+            data_file("gold/multi30k-de-en.tsv")  # which link_gold reads
             pairs = link_gold(corpus["test"], "multi30k-de-en")
             figures["test"]["aer"] = aer_of(model, pairs, vocabs)
-    this = planned(arm, changes, seed, direction)
-    if this == planned("small", {}) and not MODEL.exists():
+    if (arm, direction, seed) == ("small", "de-en", 0) and not MODEL.exists():
         notes = {"command": "make results-real", "settings": asdict(chosen)}
         notes["test"] = figures["test"]
         save_checkpoint(MODEL, model.half(), *vocabs, notes=notes)
-    for path in out.parent.glob(f"{out.name}.*"):
-        path.unlink()
     return figures
+
+
+def settings_of(settings, changes, seed):
+    """The recipe's Settings with an arm's changes."""
+    recipe = {name: settings[name] for name in asdict(Settings())}
+    return Settings(**{**recipe, **changes, "seed": seed})
 
 
 def seconds_an_update(settings, threads):
     """By the clock, {arm: seconds}, of the models that are tested."""
     torch.set_num_threads(threads)
-    corpus, found = load_multi30k("de", "en"), {}
+    corpus, found = read("Multi30k de-en"), {}
     for arm, changes in FULL.items():
-        chosen, start = arranged(corpus, settings, {**changes, "num_epochs": 1}, seed=0)
-        if start is None:  # all of the text gives the pieces, some of it is timed
-            vocabs = make_vocabs(corpus, chosen)
-            start = Checkpoint(make_model(chosen, vocabs), *vocabs, None, {}, {})
+        chosen = settings_of(settings, {**changes, "num_epochs": 1}, seed=0)
+        vocabs = make_vocabs(corpus, chosen)  # of all of the text; some of it is timed
+        start = Checkpoint(make_model(chosen, vocabs), *vocabs, None, {}, {})
         pairs = corpus["train"][: settings["timed"] * chosen.batch_size]
         some = replace(corpus, splits={**corpus.splits, "train": pairs})
-        trainer = fit(
-            some, chosen, start=start, progress=False, loss_function=by_hand.loss
-        ).trainer
+        options = {"progress": False, "loss_function": by_hand.loss}
+        trainer = fit(some, chosen, start=start, **options).trainer
         found[arm] = round(trainer.seconds / trainer.step, 4)
     torch.set_num_threads(1)
     return found
-
-
-def load(arm, direction):
-    """The text of a run."""
-    source, target = direction.split("-")
-    if not arm.startswith("Tatoeba"):
-        return load_multi30k(source, target)
-    columns = ("en", "zh")
-    return load_tsv(
-        "tatoeba/cmn.txt", source, target, columns=columns, skip_bad_lines=True
-    )
-
-
-def arranged(corpus, settings, changes, seed):
-    """The arm's Settings; a Checkpoint to start from, or None.
-
-    decoder: a name of utils.models, which Settings can't say. Byte pairs were measured
-    before they could say them: to come to the same numbers, they start from one, too.
-    """
-    changes = dict(changes)
-    decoder = changes.pop("decoder", None)
-    recipe = {name: settings[name] for name in asdict(Settings())}
-    chosen = Settings(**{**recipe, **changes, "seed": seed})
-    if not decoder and chosen.subwords == "unigram":
-        return chosen, None
-    vocabs = make_vocabs(corpus, chosen)
-    torch.manual_seed(seed)
-    sizes = {name: getattr(chosen, name) for name in SIZES[chosen.kind]}
-    model = build_model(decoder or chosen.kind, *map(len, vocabs), **sizes)
-    return chosen, Checkpoint(model, *vocabs, None, {}, {})
-
-
-def train(corpus, chosen, start, out):
-    """`fit`; it goes on with what an interrupted run has left at out."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    begun = Path(f"{out}.last.safetensors").exists()
-    return fit(
-        corpus,
-        chosen,
-        str(out),
-        resume=begun,
-        overwrite=not begun,
-        start=start,
-        progress=sys.stderr.isatty(),
-        # The Transformer's gradient is PyTorch's: that by hand is of GRUs alone.
-        loss_function=batch_loss if chosen.kind == "transformer" else by_hand.loss,
-    )
 
 
 # What is said about its pieces and its translations
@@ -347,90 +253,67 @@ def looks(translations, corpus, split, settings):
     """Into English: BLEU by source length with counts; mistakes by kind."""
     if corpus.target_lang != "en":
         return {}
-    pairs, words = corpus[split], [one.words for one in translations]
-    references = [list(pair.target) for pair in pairs]
-    lengths = [len(pair.source) for pair in pairs]
-    longest = max(settings["buckets"][-1][1], *lengths)
-    buckets = [*settings["buckets"][:-1], (settings["buckets"][-1][0], longest)]
-    by_length = quality_by_length(lengths, words, references, buckets)
+    words = [one.words for one in translations]
+    references = [list(pair.target) for pair in corpus[split]]
+    lengths = [len(pair.source) for pair in corpus[split]]
+    *buckets, (low, high) = settings["buckets"]
+    buckets.append((low, max(high, *lengths)))
+    rows = quality_by_length(lengths, words, references, buckets)
+    found = [mistakes(*both) for both in zip(words, references, strict=True)]
     return {
-        "by_length": [
-            [row.label, row.count, round(row.score, 2)]
-            for row in by_length
-            if row.count
-        ],
-        "mistakes": mistakes(words, references),
+        "by_length": [[r.label, r.count, round(r.score, 2)] for r in rows if r.count],
+        "mistakes": {kind: sum(one[kind] for one in found) for kind in found[0]},
     }
 
 
 def of_test(translations, corpus, settings):
-    """BLEU without the near-copies of training sentences; a few translations."""
+    """BLEU without the near-copies of training sentences; a few translations.
+
+    Near is a source within so many words of a training source. A word inserted, deleted
+    or replaced counts one: the Village's measure.
+    """
     pairs, words = corpus["test"], [one.words for one in translations]
-    copies = near_copies(pairs, corpus["train"], settings["near"])
+    near = runpy.run_path(str(DATA / "village" / "near.py"))["Neighbours"]
+    index = near([list(pair.source) for pair in pairs], settings["near"])
+    copies = {n for pair in corpus["train"] for n, _ in index.near(list(pair.source))}
     new = [n for n in range(len(pairs)) if n not in copies]
     sides = [words[n] for n in new], [list(pairs[n].target) for n in new]
     lengths = [len(pair.source) for pair in pairs]
     shown = [lengths.index(n) for n in settings["examples"] if n in lengths]
+    examples = [(pairs[i].source, pairs[i].target, words[i]) for i in shown]
+    names = "source", "reference", "translation"
     return {
         "new": {"sentences": len(new), "beam": round(bleu(*sides), 2)},
         "examples": [
-            {
-                "source": " ".join(pairs[i].source),
-                "reference": " ".join(pairs[i].target),
-                "translation": " ".join(words[i]),
-            }
-            for i in shown
+            dict(zip(names, map(" ".join, example), strict=True))
+            for example in examples
         ],
     }
 
 
-def near_copies(pairs, train, most):
-    """Numbers of the pairs whose source is within so many words of a training source.
+COLOURS = "black white red blue green yellow brown gray grey orange pink purple"
+NUMBERS = "one two three four five six seven eight nine ten"
+PEOPLE = "man men woman women boy boys girl girls child children"
 
-    A word inserted, deleted or replaced counts one: the Village's measure.
+
+def mistakes(words, reference):
+    """Which mistakes of a translation can be seen without understanding it.
+
+    Most that are wrong in other ways have none.
     """
-    spec = spec_from_file_location("near", RESULTS.parent / "village" / "near.py")
-    near = module_from_spec(spec)
-    spec.loader.exec_module(near)
-    index = near.Neighbours([list(pair.source) for pair in pairs], most)
-    return {n for pair in train for n, _ in index.near(list(pair.source))}
-
-
-KINDS = {
-    "colours": "black white red blue green yellow brown gray grey orange pink purple",
-    "numbers": "one two three four five six seven eight nine ten",
-    "people": "man men woman women boy boys girl girls child children",
-}
-
-
-def mistakes(translations, references):
-    """How many translations have each mistake that can be seen without understanding.
-
-    A sentence counts once for each kind; most that are wrong in other ways count for
-    none. Words of a kind are compared as multisets.
-    """
-    pairs = zip(translations, references, strict=True)
-    found = [mistakes_of_one(*pair) for pair in pairs]
-    return {name: sum(one[name] for one in found) for name in found[0]}
-
-
-def mistakes_of_one(words, reference):
-    def differ_in(listed):
-        ours, theirs = (
-            sorted(w for w in side if w in listed.split())
-            for side in (words, reference)
-        )
-        return ours != theirs
-
     ours, theirs = Counter(words), Counter(reference)
+
+    def differ_in(listed):
+        return any(ours[word] != theirs[word] for word in listed.split())
+
     return {
         "equal to the reference": words == reference,
         "a word twice in a row": any(a == b for a, b in pairwise(words)),
         # Of four letters or more: "a", "the" and "in" come again in good sentences.
-        "a word again": any(
-            n > 1 == theirs[word] for word, n in ours.items() if len(word) > 3
-        ),
+        "a word again": any(n > 1 == theirs[w] for w, n in ours.items() if len(w) > 3),
         "much too short": len(words) < 0.7 * len(reference),
         "much too long": len(words) > 1.4 * len(reference),
-        **{f"other {kind}": differ_in(listed) for kind, listed in KINDS.items()},
+        "other colours": differ_in(COLOURS),
+        "other numbers": differ_in(NUMBERS),
+        "other people": differ_in(PEOPLE),
     }

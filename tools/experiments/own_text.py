@@ -9,38 +9,32 @@ import random
 import time
 from dataclasses import asdict, replace
 
-from tools.experiments.multi30k import BEAM
+from tools.experiments.provenance import read
 from utils import by_hand
-from utils.corpora import load_multi30k, load_tsv
 from utils.decoding import translate_tokens
 from utils.metrics import text_scores, text_signatures
 from utils.recipe import Settings, fit
 
+BEAM = {"beam_size": 5, "length_penalty": 1.0}
 SETTINGS = {"beam": BEAM, "signature": text_signatures()["bleu"]}
-CORPORA = ("Multi30k de→en", "Tatoeba zh→en")
-RUNS = [  # pairs: None for all
-    *({"corpus": corpus, "pairs": 10_000, "seed": 0} for corpus in CORPORA),
-    {"corpus": "Tatoeba zh→en", "pairs": None, "seed": 0},
-    *(
-        {"corpus": corpus, "pairs": 1000, "seed": seed}
-        for seed in range(3)
-        for corpus in CORPORA
-    ),
-]
+CORPORA = {"Multi30k de→en": "Multi30k de-en", "Tatoeba zh→en": "Tatoeba zh-en"}
+
+
+def plan(done):
+    """pairs: None for all."""
+    few = [(1000, seed, corpus) for seed in range(3) for corpus in CORPORA]
+    runs = [*((10_000, 0, corpus) for corpus in CORPORA), (None, 0, "Tatoeba zh→en")]
+    return [{"corpus": c, "pairs": n, "seed": seed} for n, seed, c in runs + few]
 
 
 def corpus_of(name, pairs, seed):
     """The corpus with so many training pairs, drawn by the seed."""
-    if name == "Multi30k de→en":
-        corpus = load_multi30k("de", "en")
-    else:
-        corpus = load_tsv(
-            "tatoeba/cmn.txt", "zh", "en", columns=("en", "zh"), skip_bad_lines=True
-        )
-    train = corpus["train"]
+    corpus = read(CORPORA[name])
     if pairs:
-        train = random.Random(f"{pairs} pairs, seed {seed}").sample(train, pairs)
-    return replace(corpus, splits={**corpus.splits, "train": train})
+        rng = random.Random(f"{pairs} pairs, seed {seed}")
+        train = rng.sample(corpus["train"], pairs)
+        corpus = replace(corpus, splits={**corpus.splits, "train": train})
+    return corpus
 
 
 def run(settings, corpus, pairs, seed):
@@ -51,20 +45,22 @@ def run(settings, corpus, pairs, seed):
     start = time.process_time()
     fitted = fit(text, chosen, progress=False, loss_function=by_hand.loss)
     minutes = (time.process_time() - start) / 60
-    sources = [pair.source for pair in text["test"]]
-    figures = {
+    best = fitted.trainer.history[fitted.best_epoch - 1]
+    return {
         "training_pairs": len(text["train"]),
         "settings": asdict(chosen),
         "cpu_minutes": round(minutes, 1),
-        "vocabularies": list(map(len, fitted.vocabs)),
         "best_epoch": fitted.best_epoch,
-        "valid_loss": round(
-            fitted.trainer.history[fitted.best_epoch - 1]["valid_loss"], 3
-        ),
+        "valid_loss": round(best["valid_loss"], 3),
+        "greedy": scores(fitted, text),
+        "beam": scores(fitted, text, **settings["beam"]),
     }
-    for name, search in (("greedy", {}), ("beam", settings["beam"])):
-        found = translate_tokens(fitted.model, sources, *fitted.vocabs, **search)
-        texts = [one.text for one in found]
-        scores = text_scores(texts, text.target_texts("test"), text.target_lang)
-        figures[name] = {metric: round(value, 2) for metric, value in scores.items()}
-    return figures
+
+
+def scores(fitted, corpus, **search):
+    """BLEU and chrF of the test split's texts."""
+    sources = [pair.source for pair in corpus["test"]]
+    found = translate_tokens(fitted.model, sources, *fitted.vocabs, **search)
+    references = corpus.target_texts("test")
+    of_texts = text_scores([one.text for one in found], references, corpus.target_lang)
+    return {metric: round(value, 2) for metric, value in of_texts.items()}

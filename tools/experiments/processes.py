@@ -1,17 +1,14 @@
 """What a second process brings: updates of the training command's model.
 
-Notebook 15 reads what is stored. A few minutes, with nothing else running. Each
-arrangement runs under torchrun in processes of its own, one thread each, on the same
-batches of 64 sentences; two processes take every other sentence. Measured is what an
-update takes by the clock; and the processor time that the first process spends on it,
-in which waiting for the other isn't counted. Without dropout, so that the losses of one
-and of two processes can be compared.
+Notebook 15 reads what is stored. A few minutes, with nothing else running. Every
+process has one thread, and the same batches of 64 sentences; two processes take every
+other sentence. Measured is what an update takes by the clock; and the processor time
+that the first process spends on it, in which waiting for the other isn't counted.
+Without dropout, so that the losses of one and of two processes can be compared.
 """
 
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import nullcontext
@@ -23,11 +20,11 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from tools.experiments.runs import RESULTS, village
+from tools.experiments.runs import village
 from utils import by_hand
 from utils.data import BatchLoader
 from utils.models import build_model
-from utils.processes import ShareOfLoss, join_processes
+from utils.processes import ShareOfLoss
 from utils.recipe import Settings
 
 SETTINGS = {
@@ -46,25 +43,31 @@ SETTINGS = {
 ARRANGEMENTS = {"one": (1, False), "two": (2, True), "two, no exchange": (2, False)}
 
 
-def work(path, exchange, settings=SETTINGS):
-    """One process under torchrun: milliseconds an update and losses, into a file."""
+def plan(done):
+    return [{}]
+
+
+def work(rank, world, exchange, settings, folder):
+    """One process: milliseconds an update and losses, into a file of the first one."""
     torch.set_num_threads(settings["threads"])
-    rank, world, _ = join_processes()
+    meeting = f"file://{folder}/meeting"
+    dist.init_process_group("gloo", meeting, rank=rank, world_size=world)
     torch.manual_seed(0)
     corpus, vocabs = village(settings["direction"])
-    sizes = ("embed_size", "num_hiddens", "enc_hiddens", "dropout")
-    model = build_model(
-        "translator", *map(len, vocabs), **{name: settings[name] for name in sizes}
-    )
+    names = ("embed_size", "num_hiddens", "enc_hiddens", "dropout")
+    sizes = {name: settings[name] for name in names}
+    model = build_model("translator", *map(len, vocabs), **sizes)
     smoothing = Settings().label_smoothing
     loss_function = partial(by_hand.loss, label_smoothing=smoothing)
     share = ShareOfLoss(model, loss_function, rank, world)
     together = DistributedDataParallel(share)
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
+    batches = list(islice(loader, settings["warmup"] + settings["updates"]))
     losses = []  # of this process's share, weighted: the processes' mean is the batch's
-
-    def update(batch):
+    for number, batch in enumerate(batches):
+        if number == settings["warmup"]:
+            clock, processor = time.perf_counter(), time.process_time()
         with nullcontext() if exchange else together.no_sync():
             adam.zero_grad()
             loss = together(batch)
@@ -72,44 +75,34 @@ def work(path, exchange, settings=SETTINGS):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         losses.append(loss.detach())
-
-    batches = list(islice(loader, settings["warmup"] + settings["updates"]))
-    for batch in batches[: settings["warmup"]]:
-        update(batch)
-    clock, processor = time.perf_counter(), time.process_time()
-    for batch in batches[settings["warmup"] :]:
-        update(batch)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     losses = torch.stack(losses)
     dist.all_reduce(losses)
     dist.destroy_process_group()
+    words = sum(batch.target_lens.sum().item() for batch in batches)
+    figures = {
+        "clock": 1e3 * clock / settings["updates"],
+        "processor": 1e3 * processor / settings["updates"],
+        "losses": [round(x, 5) for x in (losses / world).tolist()],
+        "words": round(words / len(batches), 2),
+        "megabytes": round(sum(p.numel() for p in model.parameters()) * 4 / 1e6, 2),
+    }
     if rank == 0:
-        words = sum(batch.target_lens.sum().item() for batch in batches)
-        figures = {
-            "clock": 1e3 * clock / settings["updates"],
-            "processor": 1e3 * processor / settings["updates"],
-            "losses": [round(x, 5) for x in (losses / world).tolist()],
-            "words": words / len(batches),
-            "megabytes": sum(p.numel() for p in model.parameters()) * 4 / 1e6,
-        }
-        Path(path).write_text(json.dumps(figures), encoding="utf-8")
+        Path(folder, "figures").write_text(json.dumps(figures), encoding="utf-8")
 
 
-def figures_of(processes, exchange):
+def figures_of(settings, processes, exchange):
     """What `work` says in the first process of so many."""
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/figures.json"
-        torchrun = "-m torch.distributed.run --standalone --nproc-per-node".split()
-        worker = ["-m", "tools.experiments.processes", path, str(int(exchange))]
-        command = [sys.executable, *torchrun, str(processes), *worker]
-        subprocess.run(command, check=True, cwd=RESULTS.parents[1])
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        arguments = processes, exchange, settings, folder
+        torch.multiprocessing.spawn(work, arguments, processes)
+        return json.loads(Path(folder, "figures").read_text(encoding="utf-8"))
 
 
 def summary(rounds):
     """Median, lowest and highest of each time; what is the same in all rounds once."""
     once = rounds[0]
-    result = {key: round(once[key], 2) for key in ("words", "megabytes")}
+    result = {key: once[key] for key in ("words", "megabytes")}
     for key in ("clock", "processor"):
         values = [figures[key] for figures in rounds]
         three = statistics.median(values), min(values), max(values)
@@ -119,12 +112,9 @@ def summary(rounds):
 
 def run(settings):
     """Milliseconds an update, first and last loss, for each arrangement."""
+    village(settings["direction"])  # what this run reads, noted
     rounds = [
-        {name: figures_of(*plan) for name, plan in ARRANGEMENTS.items()}
+        {name: figures_of(settings, *way) for name, way in ARRANGEMENTS.items()}
         for _ in range(settings["rounds"])
     ]
     return {"milliseconds": {n: summary([r[n] for r in rounds]) for n in ARRANGEMENTS}}
-
-
-if __name__ == "__main__":  # one of torchrun's processes
-    work(sys.argv[1], sys.argv[2] == "1")

@@ -6,14 +6,7 @@ long budget is for those arms that a verdict compares. Notebook 09 reads what is
 
 import torch
 
-from tools.experiments.runs import (
-    at_own_rate,
-    attention_links,
-    bleu_of,
-    trained,
-    up_to,
-    village,
-)
+from tools.experiments import runs
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate
 from utils.models import build_model
@@ -44,11 +37,11 @@ LONGER = (
 
 def plan(done):
     """Each arm at its own rate; those of LONGER at both budgets."""
-    runs = []
+    named = []
     for arm in (*LONGER, *(arm for arm in ARMS if arm not in LONGER)):
         budgets = [SHORT, LONG] if arm in LONGER else [SHORT]
-        runs += at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
-    return runs
+        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
+    return named
 
 
 def build(arm, vocabs, seed=0, settings=SETTINGS):
@@ -65,40 +58,34 @@ def build(arm, vocabs, seed=0, settings=SETTINGS):
     )
 
 
-def error_rates(model, pairs, vocabs):
-    """Alignment error rates: of the weights' rows as they are, and moved down by one.
-
-    aer_shifted: each target word has the row of the word before it, for a decoder that
-    looks a step ahead, as one does whose output hasn't read this step's context; the
-    first word keeps its own.
-    """
-    links, gold = attention_links(model, pairs, vocabs), gold_links(pairs)
-    moved = [
-        moved_down(found, len(p.target)) for found, p in zip(links, pairs, strict=True)
-    ]
-    return {
-        "aer": round(alignment_error_rate(links, *gold).aer, 3),
-        "aer_shifted": round(alignment_error_rate(moved, *gold).aer, 3),
-    }
-
-
 def moved_down(links, num_words):
-    """Links (source, target): those of target word i go to word i + 1 of num_words."""
+    """Links (source, target): those of target word i go to word i + 1 of num_words.
+
+    For a decoder that looks a step ahead, as one does whose output hasn't read this
+    step's context; the first word keeps its own.
+    """
     down = {(j, i + 1) for j, i in links if i + 1 < num_words}
     return down | {(j, i) for j, i in links if i == 0}
 
 
 def run(settings, arm, seed, num_epochs, lr):
-    """Train one arm with one seed; BLEU and alignment error rates on the test split."""
-    corpus, vocabs = village(settings["direction"])
+    """Train one arm with one seed; BLEU and alignment error rates on the test split.
+
+    aer_shifted: of the weights' rows moved down by one.
+    """
+    corpus, vocabs = runs.village(settings["direction"])
     pairs, valid, test = (
-        up_to(corpus[split], settings["max_words"])
-        for split in ("train", "valid", "test")
+        runs.up_to(corpus[s], settings["max_words"]) for s in ("train", "valid", "test")
     )
     model = build(arm, vocabs, seed, settings)
     about = {**settings, "num_epochs": num_epochs, "lr": lr}
+    figures = runs.trained(model, pairs, valid, vocabs, seed, about)
+    links = runs.attention_links(model, test, vocabs)
+    moved = [moved_down(a, len(p.target)) for a, p in zip(links, test, strict=True)]
+    gold = gold_links(test)
     return {
-        **trained(model, pairs, valid, vocabs, seed, about),
-        "bleu": bleu_of(model, test, vocabs),
-        **error_rates(model, test, vocabs),
+        **figures,
+        "bleu": runs.bleu_of(model, test, vocabs),
+        "aer": round(alignment_error_rate(links, *gold).aer, 3),
+        "aer_shifted": round(alignment_error_rate(moved, *gold).aer, 3),
     }

@@ -1,27 +1,25 @@
 """What the experiments share: how a model is trained and scored, how a run is stored.
 
 An experiment is a module of this folder. It has SETTINGS, plain values; `run(settings,
-...)`, which returns a dict of figures; and RUNS, a list of dicts with the other
-arguments of `run`, or `plan(done)`, which names them by what is measured so far, as
-`at_own_rate` does. With neither it is measured in one go. NOTES: what else is stored
-beside the settings. WORKERS: how many runs go at a time, 2 if it isn't there.
+...)`, which returns a dict of figures; and `plan(done)`, a list of dicts with the other
+arguments of `run`, which may depend on the entries that are measured so far, as those
+of `at_own_rate` do.
 """
 
 import json
 import math
-import platform
+import os
 import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
-from pathlib import Path
 
 import torch
 
+from tools.experiments.provenance import DATA, READ, is_valid, provenance, read
 from utils import by_hand
 from utils.alignment import forced_weights, word_weights
-from utils.corpora import load_village
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
 from utils.gold import gold_links
@@ -34,13 +32,12 @@ from utils.metrics import (
 from utils.models import build_model
 from utils.training import Trainer, batch_loss, evaluate_loss
 
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
+RESULTS = DATA / "results"
 
 
-@cache
 def village(direction):
     """The Village corpus of a direction, as "en-fr", and its two vocabularies."""
-    corpus = load_village(*direction.split("-"))
+    corpus = read(f"Village {direction}")
     return corpus, corpus.vocabs()
 
 
@@ -73,26 +70,22 @@ def train(model, pairs, vocabs, seed, plan, checkpoint=None):
     checkpoint: called after each epoch.
     """
     loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
-    trainer = Trainer(
-        model,
-        loader,
-        plan["num_epochs"],
-        lr=plan["lr"],
-        loss_function=partial(
-            loss_of(model), label_smoothing=plan.get("label_smoothing", 0.0)
-        ),
+    loss_function = partial(
+        loss_of(model), label_smoothing=plan.get("label_smoothing", 0.0)
     )
+    epochs, lr = plan["num_epochs"], plan["lr"]
+    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=loss_function)
     return trainer.fit(checkpoint=checkpoint, progress=sys.stderr.isatty())
 
 
-def trained(model, pairs, valid, vocabs, seed, plan):
+def trained(model, pairs, valid, vocabs, seed, plan, checkpoint=None):
     """`train`, and what every run stores of it; losses in nats a token.
 
     train_loss: the mean of the last epoch, dropout and all; valid_loss: at its end.
     cpu_seconds: of the updates, one thread.
     """
     start = time.process_time()
-    trainer = train(model, pairs, vocabs, seed, plan)
+    trainer = train(model, pairs, vocabs, seed, plan, checkpoint)
     seconds = time.process_time() - start
     loader = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
     return {
@@ -102,48 +95,6 @@ def trained(model, pairs, valid, vocabs, seed, plan):
         "cpu_seconds": round(seconds),
         "parameters": sum(p.numel() for p in model.parameters()),
     }
-
-
-def at_own_rate(done, arm, rates, budgets, seeds):
-    """The runs of an arm: the first seed at each rate, all seeds at the best of them.
-
-    done: stored entries. arm: the run's arguments that name the arm; budgets: a list of
-    those that name a budget, the shortest first. Each budget has its own rate, the one
-    with the lowest valid_loss. The shortest tries the rates, and half or twice of the
-    best while that is the lowest or the highest; a longer one starts from the best of
-    the one before, and halves it while the loss falls.
-    """
-    runs, rate = [], None
-    for budget in budgets:
-        fixed = {**arm, **budget, "seed": seeds[0]}
-        grid = sorted(rates if rate is None else {rate, rate / 2})
-        tried, best = tried_rates(done, fixed, grid, upwards=rate is None)
-        runs += [{**fixed, "lr": lr} for lr in tried]
-        if best is None:
-            break
-        runs += [{**arm, **budget, "seed": seed, "lr": best} for seed in seeds[1:]]
-        rate = best
-    return runs
-
-
-def tried_rates(done, fixed, grid, upwards):
-    """The rates to try with these arguments, and the best; None while one is open."""
-    losses = {
-        entry["run"]["lr"]: entry["valid_loss"]
-        for entry in done
-        if entry["run"] == {**fixed, "lr": entry["run"].get("lr")}
-    }
-    losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
-    grid = list(grid)
-    while losses.keys() >= set(grid):
-        best = min(grid, key=losses.get)
-        if best == grid[0]:
-            grid.insert(0, best / 2)
-        elif best == grid[-1] and upwards:
-            grid.append(best * 2)
-        else:
-            return grid, best
-    return grid, None
 
 
 def translations(model, pairs, vocabs):
@@ -158,10 +109,10 @@ def bleu_of(model, pairs, vocabs):
 
 
 def bleu_by_length(model, pairs, vocabs, buckets):
-    """The same over all pairs; and by bucket of source lengths, {label: BLEU}."""
+    """The same over all pairs; and a list, of each bucket of source lengths."""
     sides = translations(model, pairs, vocabs)
     scores = quality_by_length([len(p.source) for p in pairs], *sides, buckets)
-    return round(bleu(*sides), 2), {row.label: round(row.score, 2) for row in scores}
+    return round(bleu(*sides), 2), [round(row.score, 2) for row in scores]
 
 
 def aer_of(model, pairs, vocabs):
@@ -176,77 +127,137 @@ def attention_links(model, pairs, vocabs):
     return [links_from_weights(word_weights(w, pair, vocabs)) for w, pair in weights]
 
 
-def measure(name, folder=RESULTS):
+# A plan
+
+
+def at_own_rate(done, arm, rates, budgets, seeds):
+    """The runs of an arm: the first seed at each rate, all seeds at the best of them.
+
+    done: stored entries. arm: the run's arguments that name the arm; budgets: a list of
+    those that name a budget, the shortest first. Each budget has its own rate, the one
+    with the lowest valid_loss. The shortest tries the rates, a longer one the best of
+    the one before, and its half; while the best is the lowest or the highest, half or
+    twice of it is tried, too.
+    """
+    runs = []
+    for budget in budgets:
+        fixed = {**arm, **budget, "seed": seeds[0]}
+        rates, best = tried_rates(done, fixed, sorted(rates))
+        runs += [{**fixed, "lr": lr} for lr in rates]
+        if best is None:
+            break
+        runs += [{**arm, **budget, "seed": seed, "lr": best} for seed in seeds[1:]]
+        rates = best / 2, best
+    return runs
+
+
+def tried_rates(done, fixed, grid):
+    """The rates to try with these arguments, and the best; None while one is open."""
+    losses = {
+        entry["run"]["lr"]: entry["valid_loss"]
+        for entry in done
+        if entry["run"] == {**fixed, "lr": entry["run"].get("lr")}
+    }
+    losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
+    while losses.keys() >= set(grid):
+        best = min(grid, key=losses.get)
+        if best == grid[0]:
+            grid = [best / 2, *grid]
+        elif best == grid[-1]:
+            grid = [*grid, best * 2]
+        else:
+            return grid, best
+    return grid, None
+
+
+# Measuring
+
+
+def measure(name, folder=RESULTS, only=""):
     """Make the runs of an experiment that its file doesn't hold; store each at once.
 
-    So a measurement can be interrupted. What is stored counts only if it was made with
-    the settings and notes of now. Each run is in a process of its own, with one thread.
+    So a measurement can be interrupted. What is stored counts if it was made with the
+    settings of now, from what is here now. only: those runs whose arguments have this
+    text in them. Each run is in a process of its own, with one thread.
     """
     experiment = import_module(f"tools.experiments.{name}")
-    path = folder / f"{name}.json"
-    about = {"settings": experiment.SETTINGS, **getattr(experiment, "NOTES", {})}
-    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if not json.loads(json.dumps(about)).items() <= stored.items():
-        stored = {}
-    if not {"RUNS", "plan"} & vars(experiment).keys():
-        if not stored:
-            store(path, about, experiment.run(experiment.SETTINGS))
-        return
-    plan = getattr(experiment, "plan", lambda done: experiment.RUNS)
-    entries, going = stored.get("runs", []), {}
-    with ProcessPoolExecutor(
-        getattr(experiment, "WORKERS", 2),
-        initializer=torch.set_num_threads,
-        initargs=(1,),
-    ) as pool:
+    path, settings = folder / f"{name}.json", experiment.SETTINGS
+    entries, going = stored(path, settings), {}
+    with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
         while True:
-            named = plan(entries)
-            for run in named:
-                found = any(is_of(entry, run) for entry in entries)
-                if not found and run not in going.values():
-                    arguments = experiment.run, experiment.SETTINGS, run
-                    going[pool.submit(attempt, *arguments)] = run
+            plan = experiment.plan(entries)
+            known = [*going.values(), *(entry["run"] for entry in entries)]
+            for run in plan:
+                if only in str(run) and run not in known:
+                    going[pool.submit(attempt, experiment.run, settings, run)] = run
             if not going:
                 break
             for future in wait(going, return_when=FIRST_COMPLETED).done:
-                entry = {"run": going.pop(future), **future.result()}
-                print(name, entry, flush=True)
-                entries.append(entry)
+                entries.append({"run": going.pop(future), **future.result()})
+                print(name, entries[-1], flush=True)
                 # A plan may name its later runs only when the first ones are made.
-                others = [e for e in entries if not any(is_of(e, r) for r in named)]
-                store(path, about, {"runs": in_order(entries, named) + others})
-    if len(kept := in_order(entries, named)) < len(entries):
-        store(path, about, {"runs": kept})
+                others = [entry for entry in entries if entry["run"] not in plan]
+                store(path, settings, in_order(entries, plan) + others)
+    if not only and len(kept := in_order(entries, plan)) < len(entries):
+        store(path, settings, kept)
 
 
-def in_order(entries, named):
-    return [entry for run in named for entry in entries if is_of(entry, run)]
+def in_order(entries, plan):
+    return [entry for run in plan for entry in entries if entry["run"] == run]
 
 
 def attempt(run, settings, arguments):
-    """The run's figures; without a valid_loss if its training diverged."""
-    try:
-        return run(settings, **arguments)
-    except FloatingPointError as error:
-        return {"valid_loss": None, "diverged": str(error)}
+    """The run's figures, without a valid_loss if its training diverged; what it took.
 
-
-def is_of(entry, run):
-    """Whether a stored entry is of this run.
-
-    In files of the first edition a run's arguments can stand among its figures.
+    seconds: of processors, in all of its processes.
     """
-    return entry["run"] == run if "run" in entry else run.items() <= entry.items()
+    READ.clear()
+    start = sum(os.times()[:4])
+    try:
+        figures = run(settings, **arguments)
+    except FloatingPointError as error:
+        figures = {"valid_loss": None, "diverged": str(error)}
+    seconds = round(sum(os.times()[:4]) - start)
+    return {**figures, "seconds": seconds, "provenance": provenance()}
 
 
-def store(path, about, figures):
-    stored = {
+def stored(path, settings):
+    """The entries of a file that were made with these settings, from what is here."""
+    if not path.is_file():
+        return []
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if found["settings"] != json.loads(json.dumps(settings)):
+        return []
+    made = found["provenance"]
+    entries = [{**e, "provenance": made[e["provenance"]]} for e in found["runs"]]
+    return [entry for entry in entries if is_valid(entry["provenance"])]
+
+
+def store(path, settings, entries):
+    """Write the entries; what several were made from stands there once."""
+    made = []
+    for entry in entries:
+        if entry["provenance"] not in made:
+            made.append(entry["provenance"])
+    content = {
         "command": f"python -m tools.experiments {path.stem}",
-        **about,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
+        "settings": settings,
         "threads_a_run": 1,
-        **figures,
+        "provenance": made,
+        "runs": [{**e, "provenance": made.index(e["provenance"])} for e in entries],
     }
-    path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def hours(name):
+    """Processor hours of an experiment's stored runs, and how many don't say theirs.
+
+    Runs without `seconds` say what their updates alone took.
+    """
+    file = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    spent = [
+        e.get("seconds", e.get("cpu_seconds", 60 * e.get("cpu_minutes", math.nan)))
+        for e in file["runs"]
+    ]
+    known = [seconds for seconds in spent if not math.isnan(seconds)]
+    return sum(known) / 3600, len(spent) - len(known)

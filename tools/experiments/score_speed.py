@@ -1,9 +1,9 @@
 """What a score costs: one step of attention, with its gradient, and a whole decoder's.
 
-Notebook 15 reads what is stored. About a minute, with one thread and nothing else
-running. The scores are timed in turn, in random order, so that a slow moment of the
-machine meets all of them; stored are the median, the fastest and the slowest of
-`rounds` times, in microseconds.
+Notebook 15 reads what is stored. About a minute, with nothing else running. The scores
+are timed in turn, in random order, so that a slow moment of the machine meets all of
+them; stored are the median, the fastest and the slowest of `rounds` times, in
+microseconds.
 """
 
 import random
@@ -13,8 +13,7 @@ from functools import partial
 
 import torch
 
-from tools.experiments.choices import build_arm
-from utils.models import build_attention
+from utils.models import build_attention, build_model
 
 LEAST = 5e-3  # seconds: a time covers as many calls as fill them
 SETTINGS = {
@@ -26,6 +25,10 @@ SETTINGS = {
     "vocab_size": 400,
     "scores": ["additive", "dot", "scaled dot", "general"],
 }
+
+
+def plan(done):
+    return [{}]
 
 
 def in_turn(calls, rounds, seconds):
@@ -52,19 +55,12 @@ def seconds_a_call(call):
     return (time.perf_counter() - start) / calls
 
 
-def processor_seconds(call):
-    """Of one thread: what other programs do meanwhile isn't counted."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
 def calls_of(settings):
     """{what is timed: {score: call}}; keys are projected before, once a sentence."""
     S, H, B = settings["length"], settings["size"], settings["batch_size"]
-    vocab, lens = range(settings["vocab_size"]), torch.full((B,), S)
+    V, lens = settings["vocab_size"], torch.full((B,), S)
     queries, states = torch.randn(B, 1, H).tanh(), torch.randn(B, S, H).tanh()
-    source = torch.randint(4, len(vocab), (B, S))
+    source = torch.randint(4, V, (B, S))
 
     @torch.enable_grad()
     def gradient(attention, keys):
@@ -82,7 +78,8 @@ def calls_of(settings):
         keys = attention.project_keys(states)
         attention_of[score] = partial(attention.attend, queries, keys, states, lens)
         gradient_of[score] = partial(gradient, attention, keys)
-        model = build_arm(score, (vocab, vocab)).eval()
+        sizes = {"embed_size": 64, "num_hiddens": H, "bidirectional": True}
+        model = build_model("attention", V, V, **sizes, score=score).eval()
         state = model.decoder.init_state(model.encoder(source, lens), lens)
         step_of[score] = partial(model.decoder, source[:, :1], state)
     return found
@@ -91,7 +88,6 @@ def calls_of(settings):
 @torch.no_grad()
 def run(settings):
     """{what is timed: {score: [median, fastest, slowest]}}, in microseconds."""
-    torch.set_num_threads(settings["threads"])
     found = {}
     for what, calls in calls_of(settings).items():
         times = in_turn(calls, settings["rounds"], seconds_a_call)

@@ -5,6 +5,7 @@ budget and at one after which the training loss has flattened. Notebook 12 reads
 is stored.
 """
 
+from tools.experiments.provenance import read
 from tools.experiments.runs import at_own_rate, build, trained, translations
 from utils import tasks
 from utils.alignment import (
@@ -24,31 +25,18 @@ SETTINGS = {
     "headlines": {"budgets": [3, 9], "sizes": tasks.HEADLINE_SIZES},
     "dates": {"budgets": [3, 9], "sizes": tasks.DATE_SIZES},
 }
-TASKS = ("headlines", "stories", "dates")
-KINDS, SEEDS = ("attention", "fixed"), (0, 1, 2)
-RATES = 0.005, 0.01, 0.02
+SEEDS, RATES = (0, 1, 2), (0.005, 0.01, 0.02)
 
 
 def plan(done):
     """Both models of each task at their own rates, at the task's two budgets."""
-    return [
-        run
-        for task in TASKS
-        for kind in KINDS
-        for run in at_own_rate(
-            done,
-            {"task": task, "kind": kind},
-            RATES,
-            [{"num_epochs": epochs} for epochs in SETTINGS[task]["budgets"]],
-            SEEDS,
-        )
-    ]
-
-
-def forward(weights, pair):
-    """`forward_share` of the most attended places of the linked target words."""
-    rows = sorted({i for _, i in pair.alignment})
-    return forward_share([int(weights[i].argmax()) for i in rows])
+    named = []
+    for task in ("headlines", "stories", "dates"):
+        budgets = [{"num_epochs": n} for n in SETTINGS[task]["budgets"]]
+        for kind in ("attention", "fixed"):
+            arm = {"task": task, "kind": kind}
+            named += at_own_rate(done, arm, RATES, budgets, SEEDS)
+    return named
 
 
 def attention(model, pairs, vocabs, task):
@@ -56,7 +44,10 @@ def attention(model, pairs, vocabs, task):
     weights = forced_weights(model, pairs, vocabs)
     figures = attention_on_gold(weights, pairs)._asdict()
     if task == "dates":
-        shares = [forward(w, p) for w, p in zip(weights, pairs, strict=True)]
+        shares = []
+        for own, pair in zip(weights, pairs, strict=True):
+            linked = sorted({i for _, i in pair.alignment})
+            shares.append(forward_share([int(own[i].argmax()) for i in linked]))
         figures["forward"] = sum(shares) / len(shares)
     else:
         wide = attention_on_gold(weights, list(map(whole_sentences, pairs)))
@@ -78,14 +69,10 @@ def groups(task, pairs):
 
 def score(model, pairs, vocabs, task):
     """Exact match, ROUGE of headlines, and attention on gold if there is attention."""
-    hypotheses, references = translations(model, pairs, vocabs)
-    figures = {
-        "count": len(pairs),
-        "exact": round(exact_match(hypotheses, references), 4),
-    }
+    sides = translations(model, pairs, vocabs)
+    figures = {"count": len(pairs), "exact": round(exact_match(*sides), 4)}
     if task == "headlines":
-        found = rouge(hypotheses, references)
-        figures |= {name: round(x, 2) for name, x in found.items()}
+        figures |= {name: round(x, 2) for name, x in rouge(*sides).items()}
     if model.config["kind"] == "attention":
         figures["attention"] = attention(model, pairs, vocabs, task)
     return figures
@@ -96,7 +83,7 @@ def run(settings, task, kind, seed, num_epochs, lr):
 
     untrained: where the weights fall before training; of the first budget alone.
     """
-    data = getattr(tasks, task)(settings[task]["sizes"])
+    data = read(task)
     vocabs = data.vocabs()
     model = build(kind, vocabs, seed, settings)
     figures = {}
@@ -109,6 +96,7 @@ def run(settings, task, kind, seed, num_epochs, lr):
             name: score(model, pairs, vocabs, task)
             for name, pairs in groups(task, data[split]).items()
         }
-        for split in list(data.splits)[1:]
+        for split in data.splits
+        if split != "train"
     }
     return figures

@@ -8,38 +8,29 @@ A run stores its curve: the validation BLEU after each epoch, against updates. "
 stores the seconds of an update: for "additive" by the gradient that PyTorch records,
 and by hand. Both together give the quality at equal seconds, for either gradient. The
 rate falls to 0 at a training's end, so a score on the way is lower than that of a
-training planned to end there: compare curves with curves, and ends with ends. About an
-hour on one core.
+training planned to end there: compare curves with curves, and ends with ends.
 """
 
 import statistics
+import time
 from functools import partial
 from itertools import islice
 
 import torch
 
-from tools.experiments.runs import (
-    at_own_rate,
-    bleu_by_length,
-    bleu_of,
-    train,
-    up_to,
-    village,
-)
-from tools.experiments.runs import build as build_recurrent
-from tools.experiments.score_speed import in_turn, processor_seconds
+from tools.experiments import runs
+from tools.experiments.score_speed import in_turn
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, links_from_weights
 from utils.models import build_model
-from utils.training import evaluate_loss, train_step
+from utils.training import train_step
 from utils.transformer import MultiHeadAttention
 
 SEEDS = (0, 1, 2)
 SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
 RATES = 0.003, 0.006, 0.012
-BUCKETS = ((1, 10), (11, 15), (16, 20), (21, 30))  # source words
 SETTINGS = {
     "direction": "en-fr",
     "embed_size": 64,
@@ -49,7 +40,7 @@ SETTINGS = {
     "num_layers": 2,
     "num_ffn": 256,
     "max_words": 15,
-    "buckets": BUCKETS,
+    "buckets": [(1, 10), (11, 15), (16, 20), (21, 30)],  # source words
     "curve": 300,  # validation sentences scored after each epoch
     "timed": 20,  # batches of the corpus, for the seconds of an update
     "times": {
@@ -68,26 +59,21 @@ ARMS = {  # what differs from SETTINGS
     "brief": {"size": 64, "max_words": 10},
 }
 COMPARED = list(ARMS)[:4]
-BRIEF = {"arm": "brief", "num_epochs": 3, "lr": 6e-3}
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 
 
 def plan(done):
     """What a step costs, alone; each arm at its own rate, at both budgets; "brief"."""
-    times = [{"times": name} for name in TIMES]
-    timed = [entry["run"] for entry in done]
-    for n, one in enumerate(times, start=1):
-        if one not in timed:
-            return times[:n]
-    return [
-        *times,
-        *({**BRIEF, "seed": seed} for seed in SEEDS),
-        *(
-            run
-            for arm in COMPARED
-            for run in at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
-        ),
-    ]
+    timed = [entry["run"]["times"] for entry in done if "times" in entry["run"]]
+    named = [{"times": what} for what in TIMES]
+    for n, what in enumerate(TIMES, start=1):
+        if what not in timed:
+            return named[:n]
+    brief = {"arm": "brief", "num_epochs": 3, "lr": 6e-3}
+    named += [{**brief, "seed": seed} for seed in SEEDS]
+    for arm in COMPARED:
+        named += runs.at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
+    return named
 
 
 def build(arm, vocabs, seed=0, settings=SETTINGS):
@@ -97,11 +83,10 @@ def build(arm, vocabs, seed=0, settings=SETTINGS):
         torch.manual_seed(seed)
         sizes = plan["size"], heads, settings["num_layers"], settings["num_ffn"]
         return build_model("transformer", *map(len, vocabs), *sizes)
-    names = ("embed_size", "num_hiddens")
-    sizes = {name: settings[name] for name in names}
+    sizes = {name: settings[name] for name in ("embed_size", "num_hiddens")}
     options = {"score": "multi-head", "num_heads": heads} if "heads" in plan else {}
     sizes["bidirectional"] = True
-    return build_recurrent("attention", vocabs, seed, sizes, **options)
+    return runs.build("attention", vocabs, seed, sizes, **options)
 
 
 @torch.no_grad()
@@ -152,40 +137,38 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     """
     if times:
         return {"times": TIMES[times](settings)}
-    about = {**settings, **ARMS[arm]}
-    corpus, vocabs = village(about["direction"])
+    about = {**settings, **ARMS[arm], "num_epochs": num_epochs, "lr": lr}
+    corpus, vocabs = runs.village(about["direction"])
     pairs, valid, test = (
-        up_to(corpus[split], about["max_words"]) for split in ("train", "valid", "test")
+        runs.up_to(corpus[s], about["max_words"]) for s in ("train", "valid", "test")
     )
     model, curve = build(arm, vocabs, seed, settings), []
-    watched = valid[: about["curve"]]
-    about |= {"num_epochs": num_epochs, "lr": lr}
 
     def score(trainer):
-        curve.append([trainer.step, bleu_of(model, watched, vocabs)])
+        watched = valid[: about["curve"]]
+        curve.append([trainer.step, runs.bleu_of(model, watched, vocabs)])
 
-    trainer = train(model, pairs, vocabs, seed, about, checkpoint=score)
-    _, by_length = bleu_by_length(model, corpus["test"], vocabs, BUCKETS)
-    whole = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
+    figures = runs.trained(model, pairs, valid, vocabs, seed, about, score)
+    every = corpus["test"]
+    _, by_length = runs.bleu_by_length(model, every, vocabs, settings["buckets"])
     return {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "updates": trainer.step,
-        "train_loss": round(trainer.history[-1]["train_loss"], 4),
-        "valid_loss": round(evaluate_loss(model, whole), 4),
+        **figures,  # cpu_seconds with those of the curve's translations
         "curve": curve,
-        "valid_bleu": bleu_of(model, valid, vocabs),
-        "bleu": bleu_of(model, test, vocabs),
-        "bleu_by_length": list(by_length.values()),
+        "bleu": runs.bleu_of(model, test, vocabs),
+        "bleu_by_length": by_length,
         "valid_aer": alignment_errors(model, valid, vocabs),
         "aer": alignment_errors(model, test, vocabs),
     }
 
 
-def some_batch(S, B, V):
-    """B random sentences of S words, and translations as long."""
-    torch.manual_seed(0)
-    words, lens = torch.randint(4, V, (B, S)), torch.full((B,), S)
-    return Batch(words, lens, words, words, lens)
+# Times
+
+
+def processor_seconds(call):
+    """Of one thread: what other programs do meanwhile isn't counted."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
 
 
 def updates(batch, vocabs):
@@ -203,83 +186,78 @@ def updates(batch, vocabs):
     return calls
 
 
-def a_word(settings, calls):
+def time_corpus(settings):
+    """Processor seconds of an update on the corpus, from some of its batches."""
+    corpus, vocabs = runs.village(settings["direction"])
+    pairs = runs.up_to(corpus["train"], settings["max_words"])
+    loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
+    total = {}
+    for batch in islice(loader, settings["timed"]):
+        times = in_turn(updates(batch, vocabs), 2, processor_seconds)
+        for name, (middle, _, _) in times.items():
+            total.setdefault(name, []).append(middle)
+    means = {name: statistics.mean(times) / 1e6 for name, times in total.items()}
+    return {
+        "update": {name: round(seconds, 5) for name, seconds in means.items()},
+        "updates_an_epoch": len(loader),
+    }
+
+
+def a_word(settings, batch_size, calls):
     """µs a target word: {S: {name: [median, fastest, slowest]}}.
 
-    calls(S) -> {name: a call}, the number of words in one.
+    calls(source, lens) -> {name: a call}, for random sentences of S words each.
     """
-    result = {}
-    for S in settings["times"]["lengths"]:
-        named, words = calls(S)
-        times = in_turn(named, settings["times"]["rounds"], processor_seconds)
+    about, result = settings["times"], {}
+    for S in about["lengths"]:
+        torch.manual_seed(0)
+        source = torch.randint(4, about["vocab_size"], (batch_size, S))
+        named = calls(source, torch.full((batch_size,), S))
+        times = in_turn(named, about["rounds"], processor_seconds)
+        words = batch_size * S
         result[S] = {n: [round(t / words, 2) for t in row] for n, row in times.items()}
     return result
 
 
 def time_training(settings):
-    """`a_word` of an update."""
+    """`a_word` of an update; a translation has as many words as its source."""
     vocab = range(settings["times"]["vocab_size"])
-    B = settings["times"]["training_batch"]
 
-    def calls(S):
-        return updates(some_batch(S, B, len(vocab)), (vocab, vocab)), B * S
+    def calls(source, lens):
+        return updates(Batch(source, lens, source, source, lens), (vocab, vocab))
 
-    return a_word(settings, calls)
-
-
-def time_corpus(settings):
-    """Processor time on the corpus, from some of its batches.
-
-    update: seconds of an update; word: µs of a target word, <eos> included.
-    """
-    corpus, vocabs = village(settings["direction"])
-    pairs = up_to(corpus["train"], settings["max_words"])
-    loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
-    total, words = {}, []
-    for batch in islice(loader, settings["timed"]):
-        words.append(batch.target_lens.sum().item())
-        times = in_turn(updates(batch, vocabs), 2, processor_seconds)
-        for name, (middle, _, _) in times.items():
-            total.setdefault(name, []).append(middle)
-    return {
-        "update": {n: round(statistics.mean(t) / 1e6, 5) for n, t in total.items()},
-        "word": {n: round(sum(t) / sum(words), 2) for n, t in total.items()},
-        "updates_an_epoch": len(loader),
-    }
-
-
-@torch.no_grad()
-def decode(model, source, lens, T):
-    """Write T words one by one, the encoder included."""
-    state = model.decoder.init_state(model.encoder(source, lens), lens)
-    for _ in range(T):
-        _, state = model.decoder(source[:, :1], state)
-
-
-@torch.no_grad()
-def read_again(model, source, lens, T):
-    """Write T words; for each, read all words before it again."""
-    encoded, words = model.encoder(source, lens), source[:, :1]
-    for _ in range(T):
-        first = model.decoder.init_state(encoded, lens)
-        scores, _ = model.decoder(words, first)
-        words = torch.cat((words, scores[:, -1:].argmax(dim=-1)), dim=1)
+    return a_word(settings, settings["times"]["training_batch"], calls)
 
 
 def time_decoding(settings):
     """`a_word` of decoding, encoder included."""
     vocab = range(settings["times"]["vocab_size"])
-    B = settings["times"]["decoding_batch"]
 
-    def calls(S):
-        source, lens, *_ = some_batch(S, B, len(vocab))
+    def calls(*source):
         models = {arm: build(arm, (vocab, vocab)).eval() for arm in COMPARED}
-        named = {arm: partial(decode, m, source, lens, S) for arm, m in models.items()}
-        small = models["Transformer 64"]
-        named["prefix read again"] = partial(read_again, small, source, lens, S)
-        return named, B * S
+        named = {arm: partial(decode, model, *source) for arm, model in models.items()}
+        again = partial(read_again, models["Transformer 64"], *source)
+        return {**named, "prefix read again": again}
 
-    return a_word(settings, calls)
+    return a_word(settings, settings["times"]["decoding_batch"], calls)
+
+
+@torch.no_grad()
+def decode(model, source, lens):
+    """Write as many words as the source has, one by one, the encoder included."""
+    state = model.decoder.init_state(model.encoder(source, lens), lens)
+    for _ in range(source.shape[1]):
+        _, state = model.decoder(source[:, :1], state)
+
+
+@torch.no_grad()
+def read_again(model, source, lens):
+    """The same; for each word, read all words before it again."""
+    encoded, words = model.encoder(source, lens), source[:, :1]
+    for _ in range(source.shape[1]):
+        first = model.decoder.init_state(encoded, lens)
+        scores, _ = model.decoder(words, first)
+        words = torch.cat((words, scores[:, -1:].argmax(dim=-1)), dim=1)
 
 
 TIMES = {"training": time_training, "decoding": time_decoding, "corpus": time_corpus}
