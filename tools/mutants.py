@@ -33,6 +33,7 @@ FIRST = {  # the test files nearest to a module, if not just the one of its name
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
     "gold": ["gold", "corpora"],
+    "transformer": ["transformer", "models"],
     "exercises/compare": ["engine"],
 }
 
@@ -118,8 +119,6 @@ decoding
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
   the longest sentence allowed is refused
     len(ids) > MAX_SOURCE => len(ids) >= MAX_SOURCE
-  a beam stops as if no hypothesis could grow longer
-    beam.log_probs / max_steps**length => beam.log_probs / beam.lengths**length
   decoding keeps what a gradient needs
     @torch.no_grad()\ndef greedy_decode( => def greedy_decode(
   the largest length penalty is refused
@@ -153,10 +152,6 @@ data
 corpora
   splits share target sentences
     ] = root(("target", pair.target)) => ] = root(("source", pair.source))
-  a tenth is held out, however many there are
-    max(1, min(1000, len(pairs) // 10)) => max(1, len(pairs) // 10)
-  an empty split is refused
-    (name, size, 0) => (name, size, 1)
   the reference is the second column, whatever it is
     line.split("\t")[order.index(target)] => line.split("\t")[1]
 gold
@@ -164,13 +159,9 @@ gold
     (int(i), int(j)) if forward else (int(j), int(i)) => (int(i), int(j))
   a link to the word after the last
     i < source_len and j < target_len => i <= source_len and j <= target_len
-  what follows a link is ignored
-    LINK.fullmatch(link) => LINK.match(link)
 models
   a Transformer's inner layer is as wide as the others
     num_ffn or 4 * num_hiddens => num_ffn or num_hiddens
-  the scaled dot product is not scaled
-    D, H, score == "scaled dot", dropout => D, H, False, dropout
   dropout is forgotten where a score is named
     return AdditiveAttention(D, H, H, dropout) => return AdditiveAttention(D, H, H)
 checkpoint
@@ -178,8 +169,6 @@ checkpoint
     os.chmod(partial, 0o644) => os.chmod(partial, 0o600)
   a save that fails leaves a file
     os.unlink(partial) => partial
-  a loaded model is in training mode
-    Checkpoint(model.eval(), => Checkpoint(model,
   a file of another format is read
     if metadata.get("format") != FORMAT: => if "format" not in metadata:
 text
@@ -192,8 +181,6 @@ text
 subwords
   the pieces of all words are kept
     lru_cache(REMEMBERED)(pieces.encode) => lru_cache(None)(pieces.encode)
-  rare characters are unknown
-    character_coverage=1.0 => character_coverage=0.9995
 by_hand
   a subclass is computed as its base
     if type(part) not in PARTS] => if not isinstance(part, tuple(PARTS))]
@@ -204,19 +191,11 @@ by_hand
 translate
   translations in the system's encoding
     stdout.reconfigure(encoding="utf-8", => stdout.reconfigure(
-  a line too long becomes several
-    while part and not part.ends => while False and not part.ends
-  an unknown word counts once
-    {self.unknown.total():,} => {len(self.unknown):,}
   a line with a fault ends the scoring by columns
     if len(line.columns) < 2 and line.fault is None: => if len(line.columns) < 2:
   all lines are read before the first is translated
     list(islice(lines, size)) => list(lines)
 variants
-  the edge of the window is outside
-    masked_fill(distance > self.reach => masked_fill(distance >= self.reach
-  words are dropped in translating, too
-    self.dropout, self.training) => self.dropout)
   word vectors start as PyTorch draws them
     nn.init.normal_(self.weight, std=embed_size**-0.5) => nn.init.normal_(self.weight)
   the shortest window is refused
@@ -224,8 +203,6 @@ variants
 rnnsearch
   W_a and U_a start as wide as the rest
     std=0.001 => std=0.01
-  stacked matrices are orthogonal together
-    in parameter.split(parameter.shape[1]): => in (parameter,):
 transformer
   a next word stands at the first place
     add_positions(embedded, start), => add_positions(embedded),
@@ -287,8 +264,7 @@ def failure(folder, files, mark="", patience=None):
     """The first test of this mark that fails in these files; None if none does."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         fork = multiprocessing.get_context("fork")
-        arguments = folder, log.fileno(), [*map(str, files), "-m", mark]
-        process = fork.Process(target=run_tests, args=arguments)
+        process = fork.Process(target=run_tests, args=(folder, files, mark, log))
         process.start()
         process.join(patience)
         if process.is_alive():
@@ -296,30 +272,28 @@ def failure(folder, files, mark="", patience=None):
             return "time"
         log.seek(0)
         output, code = log.read(), process.exitcode
-    if code == 5:  # there is no such test, as where none is slow
+    if code in (0, 5):  # 5: there is no such test, as where none is slow
         return None
     if code > 2:  # pytest could not do its work: that says nothing about the mutant
         raise SystemExit(f"pytest ended with code {code}:\n{output[-3000:]}")
     named = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", output, re.MULTILINE)
-    return (named[1] if named else f"code {code}") if code else None
+    return named[1] if named else f"code {code}"
 
 
-def run_tests(folder, log, arguments):
+def run_tests(folder, files, mark, log):
     """In a process of its own: run pytest in the copy; exits as it does."""
     os.setsid()
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    os.dup2(log.fileno(), 1)
+    os.dup2(log.fileno(), 2)
     os.chdir(folder)
     os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode, sys.path[0] = True, str(folder)
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:randomly", *arguments]))
+    options = ["-x", "-q", "-p", "no:randomly", "-m", mark]
+    sys.exit(pytest.main([*options, *map(str, files)]))
 
 
 def batches(folder, module, everything):
-    """What to run: files and pytest's mark, the nearest first, and the quick ones.
-
-    If everything is asked for, then the others of utils. SystemExit if none is near.
-    """
+    """What to run, (files, pytest's mark) each: the nearest first, the quick ones."""
     names = FIRST.get(module, [module.rpartition("/")[2]])
     files = sorted(folder.glob("tests/utils/**/test_*.py"))
     near = [file for file in files if file.stem.removeprefix("test_") in names]
@@ -340,8 +314,7 @@ def copy(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", metavar="NAME", help="one mutant, or one module's")
-    words = "where the nearest notice nothing, run the other tests of utils, too"
-    parser.add_argument("--all", action="store_true", help=words)
+    parser.add_argument("--all", action="store_true", help="other tests of utils, too")
     parser.add_argument("--out", metavar="FILE.json", type=Path, help="store results")
     args = parser.parse_args()
     chosen = {m: m.code() for m in mutants() if args.only in (None, m.name, m.module)}

@@ -264,3 +264,9 @@ def test_both_uses_of_the_matrix_give_it_gradient():
     gradient = model.decoder.embedding.weight.grad
     assert gradient[3].any() and 3 not in target  # written, not read
     assert all(gradient[word].any() for word in target.unique())
+
+
+def test_word_vectors_start_small_enough_to_write_with():
+    torch.manual_seed(0)
+    weight = DropoutEmbedding(2000, 64, 0.0).weight
+    same(weight.std().item(), 64**-0.5, rtol=0.02, atol=0)

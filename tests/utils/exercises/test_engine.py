@@ -301,3 +301,31 @@ def test_code_that_does_not_end_is_stopped(function, monkeypatch):
     monkeypatch.setattr(engine, "SECONDS", 0.2)
     assert "stopped after 0.2 seconds" in answer(both_ends, function)
     assert squares(right)  # beside a thread that may still be there
+
+
+# --- What is right, to the edge ------------------------------------------------------
+
+
+def test_half_a_gradient_is_wrong_where_its_sum_is_0():
+    """The rows of a softmax sum to 1: that sum has a gradient of 0 in any case."""
+    shares = Exercise(
+        "shares",
+        lambda x: torch.stack([row.softmax(0) for row in x]),
+        cases=[(torch.tensor([[1.0, 2.0, 4.0]]),), (torch.eye(2),)],
+        mistakes={},
+        gradients=True,
+    )
+    assert shares(lambda x: x.softmax(1))
+    half = answer(shares, lambda x: (x.softmax(1) + x.softmax(1).detach()) / 2)
+    assert "not the gradient of x" in half
+
+
+def test_nan_is_right_where_it_is_expected():
+    ratio = Exercise(
+        "ratio",
+        lambda x: x / x[0],
+        cases=[(torch.tensor([0.0, 0.0]),), (torch.tensor([2.0, 1.0, 3.0]),)],
+        mistakes={},
+    )
+    assert ratio(lambda x: x * (1 / x[0]))
+    assert "Came 0.0000" in answer(ratio, lambda x: (x / x[0]).nan_to_num())
