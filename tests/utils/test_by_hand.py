@@ -332,3 +332,16 @@ def test_it_works_where_no_gradient_is_asked():
         loss = by_hand.loss(model, batch)
         assert not loss.requires_grad
         torch.testing.assert_close(loss, batch_loss(model, batch))
+
+
+def test_a_loss_that_is_a_hundredth_off_is_noticed(monkeypatch):
+    batch = random_batch(3, 2, 3, 4)
+    for share, agrees in ((1.00001, True), (1.01, False)):
+        monkeypatch.setattr(
+            by_hand, "batch_loss", lambda *args, share=share: share * batch_loss(*args)
+        )
+        if agrees:
+            by_hand.loss(build("attention"), batch)
+        else:
+            with pytest.raises(RuntimeError, match="the loss by hand differs"):
+                by_hand.loss(build("attention"), batch)
