@@ -713,9 +713,6 @@ def test_what_is_edited_is_what_trains(what, monkeypatch):
         same(parameter, goal)
 
 
-def test_options_reach_the_parts_that_they_name():
+def test_the_inner_layer_of_a_transformer_is_four_times_as_wide():
     layer = build_model("transformer", 9, 9, 8).encoder.layers[0]
     assert layer.linear1.out_features == 4 * 8  # Vaswani et al. (2017, section 3.3)
-    for score in ("additive", "dot", "scaled dot", "general"):
-        model = build_model("attention", 9, 9, 4, 6, dropout=0.5, score=score)
-        assert model.decoder.attention.dropout.p == 0.5

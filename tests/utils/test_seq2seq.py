@@ -115,13 +115,3 @@ def test_parts_can_be_given():
     assert Seq2SeqEncoder(13, 3, 6, embedding=embedding).embedding is embedding
     decoder = Seq2SeqAttentionDecoder(13, 3, 6, enc_hiddens=8, attention=attention)
     assert decoder.attention is attention
-
-
-@pytest.mark.parametrize("kind", ["attention", "luong", "hierarchical"])
-def test_the_weights_shown_hold_no_graph(kind):
-    source, target, lens = a_batch()
-    model = a_model(kind).train()
-    logits, state = model(source, target, lens)
-    assert logits.requires_grad
-    assert not state.attention_weights.requires_grad
-    assert not model.decoder.attention_weights.requires_grad
