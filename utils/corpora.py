@@ -6,7 +6,6 @@ A corpus is split when it is loaded. Every fault of a file is said with its line
 import random
 import sys
 from functools import cache
-from itertools import permutations
 from pathlib import Path
 
 from utils.data import Corpus, Pair
@@ -22,11 +21,11 @@ from utils.files import (
 )
 from utils.gold import with_links
 from utils.guards import require_whole
-from utils.languages import check_language, language_name, look_swapped
+from utils.languages import check_language, language_name
 from utils.text import tokenize
 
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
-VILLAGE_COLUMNS = ["en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags"]
+VILLAGE_LANGS = ("en", "fr", "zh")
 VILLAGE_SPLITS = ("train", "valid", "test", "long")
 HELD_OUT = ("valid", "test")
 MULTI30K_URL = (
@@ -53,18 +52,13 @@ MULTI30K_SHA256 = {
 }
 
 
-def check_direction(source: str, target: str, languages) -> None:
-    """ValueError unless source and target are two different ones of languages."""
-    known = ", ".join("→".join(pair) for pair in permutations(languages, 2))
-    if source not in languages or target not in languages:
-        raise ValueError(f"unknown direction {source}→{target}: choose one of {known}")
-    check_two(source, target, f": choose one of {known}")
-
-
-def check_two(source: str, target: str, advice="") -> None:
-    """ValueError unless source and target are codes of two languages."""
+def check_direction(source: str, target: str, languages=None) -> None:
+    """ValueError unless these are codes of two languages, of `languages` if given."""
+    if languages and not (source in languages and target in languages):
+        known = ", ".join(languages)
+        raise ValueError(f"unknown direction {source}→{target}: choose two of {known}")
     if check_language(source) == check_language(target):
-        raise ValueError(f"source and target are both {language_name(source)}{advice}")
+        raise ValueError(f"source and target are both {language_name(source)}")
 
 
 # The Village corpus
@@ -78,7 +72,7 @@ def load_village(source="en", target="fr", folder=None) -> Corpus:
     folder. Raises ValueError for an unknown direction or a damaged file,
     FileNotFoundError for a missing one.
     """
-    check_direction(source, target, VILLAGE_COLUMNS[:3])
+    check_direction(source, target, VILLAGE_LANGS)
     folder = VILLAGE_FOLDER if folder is None else Path(folder)
     sums = read_sums(folder.parent / "SHA256SUMS")
     splits = {}
@@ -94,33 +88,20 @@ def load_village(source="en", target="fr", folder=None) -> Corpus:
 
 
 def _village_pairs(lines, path, source, target):
-    if lines[0].split("\t") != VILLAGE_COLUMNS:
-        raise ValueError(
-            f"{path}, line 1: expected the columns {' '.join(VILLAGE_COLUMNS)}, "
-            "with tabs between them"
-        )
-    forward = f"{source}-{target}" in VILLAGE_COLUMNS
+    names, pairs = lines[0].split("\t"), []
+    forward = f"{source}-{target}" in names
     links = f"{source}-{target}" if forward else f"{target}-{source}"
-    columns = [VILLAGE_COLUMNS.index(name) for name in (source, target, links, "tags")]
-    return [
-        _village_pair(line.split("\t"), columns, forward, f"{path}, line {number}")
-        for number, line in enumerate(lines[1:], 2)
-    ]
+    for number, line in enumerate(lines[1:], 2):
+        fields = dict(zip(names, line.split("\t"), strict=True))
+        sides = (_once(fields[lang].split()) for lang in (source, target))
+        pair = Pair(*sides, tags=_read_tags(fields["tags"]))
+        where = f"{path}, line {number}"
+        pairs.append(with_links(pair, fields[links], where, forward))
+    return pairs
 
 
-def _village_pair(fields, columns, forward, where):
-    if len(fields) != len(VILLAGE_COLUMNS):
-        expected = len(VILLAGE_COLUMNS)
-        raise ValueError(f"{where}: {len(fields)} columns, expected {expected}")
-    source, target, links, tags = (fields[column] for column in columns)
-    pair = Pair(
-        tuple(map(sys.intern, source.split())),  # each word once in memory
-        tuple(map(sys.intern, target.split())),
-        tags=_read_tags(tags),
-    )
-    if not pair.source or not pair.target:
-        raise ValueError(f"{where}: a sentence is empty; each column needs one")
-    return with_links(pair, links, where, forward)
+def _once(words):
+    return tuple(map(sys.intern, words))  # each word once in memory
 
 
 @cache  # lines share most of their tags: each is kept once
@@ -141,14 +122,8 @@ def load_multi30k(source="de", target="en") -> Corpus:
     """
     check_direction(source, target, ("de", "en", "fr"))
     splits = {}
-    for split, stem in MULTI30K_SPLITS.items():
-        sides = [multi30k_lines(split, lang) for lang in (source, target)]
-        if len(sides[0]) != len(sides[1]):
-            raise ValueError(
-                f"{stem}.{source}.gz has {len(sides[0])} lines and "
-                f"{stem}.{target}.gz has {len(sides[1])}: line n of one must "
-                "translate line n of the other"
-            )
+    for split in MULTI30K_SPLITS:
+        sides = (multi30k_lines(split, lang) for lang in (source, target))
         splits[split] = [
             Pair(tuple(tokenize(a, source)), tuple(tokenize(b, target)))
             for a, b in zip(*sides, strict=True)
@@ -165,17 +140,15 @@ def multi30k_lines(split: str, lang: str) -> list[str]:
 
 def multi30k_file(name: str) -> Path:
     """The path of a file of Multi30k: the user's own, or a download."""
-    if name not in MULTI30K_SHA256:
-        known = ", ".join(MULTI30K_SHA256)
-        raise ValueError(f"{name!r} is no file of Multi30k, which has {known}")
+    sha256 = MULTI30K_SHA256[name]
     folder = data_folder()
     own = folder and folder / "multi30k" / name
     if own and own.is_file():
         advice = "This is your own file, so it was left as it is: replace or remove it."
-        check_sha256(read_bytes(own), MULTI30K_SHA256[name], own, advice)
+        check_sha256(read_bytes(own), sha256, own, advice)
         return own
     path = cache_folder() / "multi30k" / name
-    return download(MULTI30K_URL + name, MULTI30K_SHA256[name], path)
+    return download(MULTI30K_URL + name, sha256, path)
 
 
 # Tatoeba and other tab-separated files
@@ -189,7 +162,6 @@ def load_tsv(
     valid=None,
     test=None,
     seed=0,
-    limit=None,
     skip_bad_lines=False,
 ) -> Corpus:
     """A tab-separated file of sentence pairs, such as Tatoeba's, split by seed.
@@ -197,84 +169,64 @@ def load_tsv(
     path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
     environment variable LEARNING_TO_ALIGN_DATA names. columns: the languages of the
     file's first two columns, (source, target) when None; one more column (attribution)
-    is ignored. limit: only so many lines, the first. valid, test: pairs in these
-    splits; None for a tenth of all, 1000 at most, or a little less where sentences
-    repeat. Pairs that share a source or a target sentence share a split. Languages
-    without spaces are cut into characters; Chinese isn't, where a line is segmented.
-    Raises ValueError for numbers out of range, for columns that look swapped (unless
-    `columns` says that they aren't) and, naming file and line, for bad lines. With
-    skip_bad_lines, those are left out: not UTF-8, too long, empty, with a wrong number
-    of columns or an empty side (corpus.skipped says why, by their numbers, from 1).
+    is ignored. valid, test: pairs in these splits; None for a tenth of all, 1000 at
+    most, or a little less where sentences repeat. Pairs that share a source or a target
+    sentence share a split. Languages without spaces are cut into characters; Chinese
+    isn't, where a line is segmented. Raises ValueError for numbers out of range and,
+    naming file and line, for bad lines. With skip_bad_lines, those are left out: not
+    UTF-8, too long, empty, with a wrong number of columns or an empty side
+    (corpus.skipped says why, by their numbers, from 1).
     """
-    order = _tsv_columns(source, target, columns)
-    if limit is not None:
-        require_whole("limit", limit, 1, " line, or None for all")
+    check_direction(source, target)
+    order = (source, target) if columns is None else tuple(columns)
+    if sorted(map(str, order)) != sorted((source, target)):
+        raise ValueError(
+            f"columns names the languages of the first two columns, {source!r} and "
+            f"{target!r} in the order of the file, got {columns!r}"
+        )
     for name, size in (("valid", valid), ("test", test)):
         if size is not None:
             require_whole(name, size, 0)
-    path = find_file(path)
-    skipped = {} if skip_bad_lines else None
-    lines = decode_lines(read_bytes(path), path, skipped)[:limit]
+    path, skipped = find_file(path), {}
+    lines = decode_lines(read_bytes(path), path, skipped)
     width = next((n for n in map(_tsv_width, lines) if n in (2, 3)), 2)
     pairs, texts = [], {}
     for number, line in enumerate(lines, 1):
-        if skip_bad_lines and number in skipped:
-            continue
-        try:
-            sides = _tsv_sides(line, width, order)
-        except ValueError as error:
-            if not skip_bad_lines:
-                raise ValueError(f"{path}, line {number}: {error}") from error
-            skipped[number] = str(error)
+        fault = skipped.get(number) or _tsv_fault(line, width)
+        if not fault:
+            sides = {
+                lang: _once(tokenize(text, lang))
+                for lang, text in zip(order, line.split("\t"), strict=False)
+            }
+            pair = Pair(sides[source], sides[target])
+            empty = [lang for lang in order if not sides[lang]]
+            fault = empty and f"the {empty[0]} side is empty; both need a sentence"
+        if not fault:
+            pairs.append(pair)
+            texts[id(pair)] = line.split("\t")[order.index(target)].strip()
+        elif skip_bad_lines:
+            skipped[number] = fault
         else:
-            pairs.append(Pair(sides[source], sides[target]))
-            texts[id(pairs[-1])] = line.split("\t")[order.index(target)].strip()
-    if columns is None and look_swapped(pairs, source, target):
-        raise ValueError(
-            f"{path}: the first column should be {language_name(source)} and the "
-            f"second {language_name(target)}, and they look swapped. Say which is "
-            f"which: columns=({target!r}, {source!r}), or columns=({source!r}, "
-            f"{target!r}) if they are right as they are"
-        )
+            raise ValueError(f"{path}, line {number}: {fault}")
     splits = split_pairs(pairs, {"valid": valid, "test": test}, seed)
     references = {name: [texts[id(p)] for p in splits[name]] for name in HELD_OUT}
-    return Corpus(path.name, source, target, splits, skipped or {}, references)
+    return Corpus(path.name, source, target, splits, skipped, references)
 
 
 def _tsv_width(line):
     return 1 + line.count("\t")
 
 
-def _tsv_columns(source, target, columns):
-    check_two(source, target)
-    if columns is None:
-        return source, target
-    if sorted(map(str, columns)) != sorted((source, target)):
-        raise ValueError(
-            f"columns names the languages of the first two columns, {source!r} and "
-            f"{target!r} in the order of the file, got {columns!r}"
-        )
-    return tuple(columns)
-
-
-def _tsv_sides(line, width, columns):
+def _tsv_fault(line, width):
+    """What is wrong with a line before its sentences are read, or None."""
     if not line.strip():
-        raise ValueError("the line is empty; remove it")
-    fields = line.split("\t")
-    if len(fields) != width:
-        raise ValueError(
-            f"wrong number of columns, {len(fields)} instead of {width}; "
-            "expected two sentences with a tab between them (and a third column in all "
-            "lines or in none)"
-        )
-    sides = {
-        lang: tuple(map(sys.intern, tokenize(field, lang)))  # each word once in memory
-        for lang, field in zip(columns, fields, strict=False)
-    }
-    for lang, side in sides.items():
-        if not side:
-            raise ValueError(f"the {lang} side is empty; both need a sentence")
-    return sides
+        return "the line is empty; remove it"
+    if _tsv_width(line) == width:
+        return None
+    return (
+        f"wrong number of columns, {_tsv_width(line)} instead of {width}; expected two "
+        "sentences with a tab between them (and a third column in all lines or in none)"
+    )
 
 
 def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict:

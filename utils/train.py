@@ -159,7 +159,6 @@ def fault_of(options):
 
 def in_options(message):
     """An error's message as the command line says it: --num-epochs for num_epochs."""
-    message = re.sub(r"columns=\('(\w+)', '(\w+)'\)", r"--columns \1 \2", message)
     message = re.sub("with utils.training.batch_loss.*", "with --loss plain", message)
     names = "|".join(TYPES)
     return re.sub(
