@@ -10,7 +10,6 @@ import zlib
 from pathlib import Path
 
 import pooch
-from tqdm.auto import tqdm
 
 DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
 LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
@@ -75,16 +74,13 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _read_limited(file, path):
-    parts, left = [], LARGEST_FILE
-    while part := file.read(2**20):
-        parts.append(part)
-        left -= len(part)
-        if left < 0:
-            raise ValueError(
-                f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
-                "the most that is read: take its first lines as a file of their own"
-            )
-    return b"".join(parts)
+    data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise ValueError(
+            f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
+            "the most that is read: take its first lines as a file of their own"
+        )
+    return data
 
 
 def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
@@ -167,18 +163,14 @@ def download(url: str, sha256: str, path: Path) -> Path:
     with contextlib.suppress(OSError):  # no copy yet, or none that can be read
         if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
             return path
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("WARNING")
     try:
-        with tqdm(desc=path.name, total=1, unit="B", unit_scale=True) as bar:
-            pooch.retrieve(
-                url,
-                known_hash=f"sha256:{sha256}",
-                fname=path.name,
-                path=path.parent,
-                downloader=pooch.HTTPDownloader(progressbar=bar),
-            )
+        pooch.retrieve(
+            url,
+            known_hash=f"sha256:{sha256}",
+            fname=path.name,
+            path=path.parent,
+            progressbar=True,
+        )
     except (OSError, ValueError) as error:  # ValueError: another checksum
         folder = path.parent.name
         raise ConnectionError(
@@ -187,6 +179,4 @@ def download(url: str, sha256: str, path: Path) -> Path:
             f"named {folder}, and set the environment variable {DATA_VARIABLE} to the "
             f"folder that holds {folder}"
         ) from error
-    finally:
-        logger.setLevel(level)
     return path

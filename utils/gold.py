@@ -12,6 +12,7 @@ from pathlib import Path
 
 from utils.data import Corpus
 from utils.files import check_sha256, decode_lines, read_bytes, read_sums
+from utils.guards import require_one_of
 
 GOLD_FOLDER = Path(__file__).resolve().parent.parent / "data" / "gold"
 GOLD_SETS = {  # name: what loads the text, in utils.corpora
@@ -104,75 +105,38 @@ def check_aligned(pairs):
 # Gold sets on real text: links in files, beside checksums in place of the text
 
 
-def link_gold(pairs, name, partial=False) -> list:
+def link_gold(pairs, name) -> list:
     """Those of the pairs that a gold set has links for, with these links.
 
     pairs: a list, or a Corpus, in either direction; a pair that comes twice is taken
-    once. name: of GOLD_SETS, or the path of a file of this form. Raises ValueError for
-    an unknown name, a damaged file, and unless all the set's pairs are found; with
-    partial, one is enough.
+    once. name: of GOLD_SETS. Raises ValueError for a damaged file, and unless all the
+    set's pairs are found.
     """
-    path = _gold_file(name)
-    gold = read_gold(path)
-    places = {digest: f"{path}, line {n}" for n, digest in enumerate(gold, 2)}
+    require_one_of("a gold set", name, GOLD_SETS)
+    path = GOLD_FOLDER / f"{name}.tsv"
+    expected = read_sums(GOLD_FOLDER.parent / "SHA256SUMS")[f"gold/{path.name}"]
+    advice = "Restore the file, or run `python -m tools.gold`."
+    check_sha256(read_bytes(path), expected, path, advice)
+    gold, found = read_gold(path), {}
     if isinstance(pairs, Corpus):
         pairs = [pair for split in pairs.splits.values() for pair in split]
-    found = {}
     for pair in pairs:
         for forward in (True, False):
-            sides = pair[:2] if forward else pair[1::-1]
-            digest = text_sha256(*sides)
+            digest = text_sha256(*(pair[:2] if forward else pair[1::-1]))
             if digest in gold and digest not in found:
-                where, links = places[digest], gold[digest]
-                found[digest] = with_links(pair, links, where, forward)
-    if len(found) < (1 if partial else len(gold)):
-        source = GOLD_SETS.get(str(name), "the text that it was made for")
-        advice = "; partial=True takes those that are there" * bool(found)
+                found[digest] = with_links(pair, gold[digest], path, forward)
+    if len(found) < len(gold):
         raise ValueError(
             f"{len(found)} of the {len(gold)} pairs of {path.name} are among the "
-            f"{len(pairs)} given: load {source}{advice}"
+            f"{len(pairs)} given: load {GOLD_SETS[name]}"
         )
     return list(found.values())
 
 
-def _gold_file(name):
-    if str(name) not in GOLD_SETS:
-        if Path(name).is_file():
-            return Path(name)
-        known = ", ".join(GOLD_SETS)
-        raise ValueError(
-            f"there is no gold set {str(name)!r}: choose {known}, or give a file's path"
-        )
-    path = GOLD_FOLDER / f"{name}.tsv"
-    expected = read_sums(GOLD_FOLDER.parent / "SHA256SUMS").get(f"gold/{path.name}")
-    if expected is not None:
-        advice = "Restore the file, or run `python -m tools.gold`."
-        check_sha256(read_bytes(path), expected, path, advice)
-    return path
-
-
 def read_gold(path) -> dict[str, str]:
     """{checksum of a pair's text: its links as written}, from a file of a gold set."""
-    header, *lines = decode_lines(read_bytes(path), path)
-    if header != GOLD_HEADER:
-        raise ValueError(
-            f"{path}, line 1: expected the columns sha256 links, with a tab between"
-        )
-    gold = {}
-    for number, line in enumerate(lines, 2):
-        digest, tab, links = line.partition("\t")
-        if not tab or not re.fullmatch("[0-9a-f]{64}", digest):
-            raise ValueError(
-                f"{path}, line {number}: expected a SHA-256 checksum, a tab and links"
-            )
-        if digest in gold:
-            raise ValueError(f"{path}, line {number}: a checksum that came before")
-        try:
-            read_links(links)
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None
-        gold[digest] = links
-    return gold
+    _, *lines = decode_lines(read_bytes(path), path)  # without the header
+    return dict(line.split("\t") for line in lines)
 
 
 def text_sha256(source, target) -> str:

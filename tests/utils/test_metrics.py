@@ -65,13 +65,8 @@ def test_scores_equal_sacrebleu_on_tokens_and_strings(corpus):
     expected = sacrebleu.corpus_chrf(hyp_strings, [ref_strings]).score
     assert chrf(hypotheses, references) == pytest.approx(expected)
     assert chrf(hyp_strings, ref_strings) == chrf(hypotheses, references)
-
-
-@given(st.lists(st.lists(words, min_size=4), min_size=1))
-def test_a_perfect_corpus_scores_exactly_100(sentences):
-    assert bleu(sentences, sentences) == 100
-    assert chrf(sentences, sentences) == pytest.approx(100)
-    assert chrf(sentences, sentences) <= 100
+    longer = [[*words, *"abcd"] for words in references]
+    assert bleu(longer, longer) == 100 >= chrf(longer, longer) > 99.9
 
 
 def test_tokens_are_taken_as_given():
@@ -88,8 +83,9 @@ def test_text_is_scored_lower_cased_by_sacrebleus_own_tokens():
     texts = ["The cat, it sat."], ["the cat , it SAT ."]
     assert text_scores(*texts)["bleu"] == pytest.approx(100)
     assert bleu(*texts) < 100
-    assert "case:lc" in text_signatures()["bleu"]
-    assert "tok:13a" in text_signatures()["bleu"]
+    for lang, tokens in (("zh", "zh"), ("ja", "char"), ("fr", "13a"), (None, "13a")):
+        found = text_signatures(lang)["bleu"]
+        assert "case:lc" in found and f"tok:{tokens}|" in found
 
 
 def test_scores_are_silent_and_signatures_name_the_settings(capfd, caplog):
@@ -132,34 +128,6 @@ def test_exact_match_and_rouge_counted_by_hand():
     assert scores["rougeL"] == pytest.approx(100 * 2 * 3 / 7)
     turned = rouge([["b", "a"]], [["a", "b"]])
     assert turned == pytest.approx({"rouge1": 100, "rouge2": 0, "rougeL": 50})
-
-
-@pytest.mark.parametrize("metric", [bleu, chrf, exact_match, rouge])
-@pytest.mark.parametrize(
-    ("hypotheses", "references"), [([["a"]], [["a"], ["b"]]), ([], []), ([["a"]], [])]
-)
-def test_one_hypothesis_for_each_reference(metric, hypotheses, references):
-    message = f"{len(hypotheses)} hypotheses and {len(references)} references: give one"
-    with pytest.raises(ValueError, match=message):
-        metric(hypotheses, references)
-
-
-@pytest.mark.parametrize("metric", [bleu, chrf])
-@pytest.mark.parametrize(
-    ("hypotheses", "references", "error", "message"),
-    [
-        ("a b", ["a b"], TypeError, "hypotheses is one string"),
-        (["a b"], "a b", TypeError, "references is one string"),
-        ([3], ["a"], TypeError, r"hypotheses\[0\] is 3"),
-        (["a", "b"], ["a", ["b", 4]], TypeError, r"references\[1\] is \['b', 4\]"),
-        (["a b"], [["a b", "a c"]], ValueError, "several references for one sentence"),
-        (["a b"], [[["a"], ["b"]]], TypeError, r"references\[0\] is \[\['a'\]"),
-        ([["a b", "c"]], ["a b c"], ValueError, r"hypotheses\[0\].*holds a space"),
-    ],
-)
-def test_bad_corpora(metric, hypotheses, references, error, message):
-    with pytest.raises(error, match=message):
-        metric(hypotheses, references)
 
 
 # Alignment error rate
@@ -205,22 +173,6 @@ def test_links_may_be_lists_and_numpy_integers_and_are_not_changed():
     assert possible == [set()]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (([set()], [set(), set()]), ValueError, "cover 1, 2 and 2 sentences"),
-        (([set()], [set()], []), ValueError, "cover 1, 1 and 0 sentences"),
-        # One sentence's set where a list of sets belongs.
-        (({(0, 1)}, [{(0, 1)}]), TypeError, r"predicted\[0\] is \(0, 1\)"),
-        (([set()], ["0-0 1-1"]), TypeError, r"sure\[0\] is '0-0 1-1'"),
-        (([set()], [set()], [{(0.5, 1)}]), TypeError, r"possible\[0\]"),
-    ],
-)
-def test_bad_alignments(arguments, error, message):
-    with pytest.raises(error, match=message):
-        alignment_error_rate(*arguments)
-
-
 # Links from weights, and the baselines
 
 weight_arrays = hnp.arrays(
@@ -235,6 +187,8 @@ def test_links_are_source_then_target():
     assert links_from_weights(weights) == {(2, 0), (0, 1)}
     assert links_from_weights(weights, threshold=0.2) == {(1, 0), (2, 0), (0, 1)}
     assert links_from_weights(np.zeros((0, 3))) == set()
+    weights = torch.eye(3, dtype=torch.bfloat16, requires_grad=True)
+    assert links_from_weights(weights) == {(0, 0), (1, 1), (2, 2)}
 
 
 @given(weight_arrays, st.sampled_from([None, 0.1, 0.25, 0.5, 1]))
@@ -247,29 +201,6 @@ def test_links_follow_their_definition(weights, threshold):
             expected.add((list(row).index(max(row)), i))
     assert links_from_weights(weights, threshold) == expected
     assert (weights == before).all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_links_from_tensors(dtype):
-    weights = torch.eye(3, dtype=dtype, requires_grad=True)
-    assert links_from_weights(weights) == {(0, 0), (1, 1), (2, 2)}
-
-
-@pytest.mark.parametrize(
-    ("weights", "threshold", "message"),
-    [
-        (np.ones((1, 2, 3)), None, r"shape \(1, 2, 3\)"),
-        ([1.0, 0.0], None, r"shape \(2,\)"),
-        ([[0.5, 1.5]], None, "between 0 and 1"),
-        ([[-0.5, 0.5]], None, "between 0 and 1"),
-        ([[np.nan, 0.5]], None, "without NaN"),
-        ([[0.5, 0.5]], 0, "threshold is 0"),
-        ([[0.5, 0.5]], 50, "threshold is 50"),
-    ],
-)
-def test_bad_weights(weights, threshold, message):
-    with pytest.raises(ValueError, match=message):
-        links_from_weights(weights, threshold)
 
 
 @given(st.integers(1, 40), st.integers(0, 40))
@@ -296,14 +227,6 @@ def test_random_links_are_uniform_and_one_per_target_word():
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-@pytest.mark.parametrize("lengths", [(0, 3), (3, -1)])
-def test_bad_lengths(lengths):
-    with pytest.raises(ValueError, match="at least one source word"):
-        diagonal_links(*lengths)
-    with pytest.raises(ValueError, match="at least one source word"):
-        random_links(*lengths, np.random.default_rng(0))
-
-
 # Quality by length
 
 
@@ -323,48 +246,57 @@ def test_quality_by_length_by_hand():
     assert rows[3].score == 0
 
 
-@given(st.lists(st.integers(1, 12)))
-def test_every_sentence_is_in_one_bucket(lengths):
-    buckets = [[9, 12], [1, 4], [5, 8]]  # in any order, as lists too
-    names = [str(n) for n in range(len(lengths))]
-    seen = []
+# What is refused
 
-    def metric(hypotheses, references):
-        assert hypotheses == references
-        seen.append(hypotheses)
-        return len(hypotheses)
 
-    rows = quality_by_length(lengths, names, names, buckets, metric)
-    assert [row.label for row in rows] == ["9–12", "1–4", "5–8"]
-    assert sorted(n for group in seen for n in group) == sorted(names)
-    for (low, high), row in zip(buckets, rows, strict=True):
-        assert row.count == sum(low <= length <= high for length in lengths)
-        assert row.score == row.count if row.count else math.isnan(row.score)
+ONE, TWO = [["a"]], [["a"], ["b"]]
 
 
 @pytest.mark.parametrize(
-    ("lengths", "buckets", "message"),
+    "call, error, message",
     [
-        ([3, 7], [(1, 5)], "sentence 1 has length 7"),
-        ([3, 3], [], "sentence 0 has length 3"),
-        ([3, 3], [(1, 3), (3, 5)], r"\(1, 3\) and \(3, 5\) overlap"),
-        ([3, 3], [(1, 3), (1, 3)], "overlap"),
-        ([3, 3], [(5, 1)], "upside down"),
-        ([3], [(1, 5)], "1 lengths, 2 hypotheses and 2 references"),
+        (lambda: bleu(ONE, TWO), ValueError, "1 hypotheses and 2 references: give one"),
+        (lambda: chrf([], []), ValueError, "0 hypotheses and 0 references: give one"),
+        (lambda: exact_match(ONE, []), ValueError, "1 hypotheses and 0 references"),
+        (lambda: rouge(ONE, TWO), ValueError, "1 hypotheses and 2 references"),
+        (lambda: bleu("a b", ["a b"]), TypeError, "hypotheses is one string"),
+        (lambda: chrf(["a b"], "a b"), TypeError, "references is one string"),
+        (
+            lambda: alignment_error_rate([set()], [set()], []),
+            ValueError,
+            "cover 1, 1 and 0 sentences",
+        ),
+        (
+            lambda: alignment_error_rate({(0, 1)}, [{(0, 1)}]),
+            TypeError,
+            r"predicted\[0\] is \(0, 1\): give one set of links",
+        ),
+        (
+            lambda: alignment_error_rate([set()], [{(0.5, 1)}]),
+            TypeError,
+            r"sure\[0\]",
+        ),
+        (lambda: links_from_weights([1.0, 0.0]), ValueError, r"shape \(2,\)"),
+        (lambda: links_from_weights([[0.5, 1.5]]), ValueError, "between 0 and 1"),
+        (lambda: links_from_weights([[1 + 5e-6, 0]]), ValueError, "between 0 and 1"),
+        (lambda: links_from_weights([[-0.5, 0.5]]), ValueError, "between 0 and 1"),
+        (lambda: links_from_weights([[np.nan, 0.5]]), ValueError, "without NaN"),
+        (lambda: links_from_weights([[0.5]], 0), ValueError, "threshold is 0"),
+        (lambda: links_from_weights([[0.5]], 1.1), ValueError, "threshold is 1.1"),
+        (lambda: by_length([3, 7], [(1, 5)]), ValueError, "sentence 1 has length 7"),
+        (lambda: by_length([3, 4], [(1, 3), (3, 5)]), ValueError, "in 2 of the bucke"),
+        (lambda: by_length([3], [(1, 5)]), ValueError, "argument 2 is longer than"),
     ],
 )
-def test_bad_buckets(lengths, buckets, message):
-    with pytest.raises(ValueError, match=message):
-        quality_by_length(lengths, ["a", "b"], ["a", "b"], buckets)
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
-def test_text_is_cut_by_the_rules_of_its_language():
-    found = [text_signatures(lang)["bleu"] for lang in ("zh", "ja", "fr")]
-    wanted = ["tok:zh|", "tok:char|", "tok:13a|"]
-    assert [tokens in one for tokens, one in zip(wanted, found, strict=True)] == [1] * 3
+def by_length(lengths, buckets):
+    return quality_by_length(lengths, ["a", "b"], ["a", "b"], buckets)
 
 
-def test_weights_that_rounding_has_left_above_1_are_taken():
-    assert links_from_weights([[1 + 5e-7, 0.0]]) == {(0, 0)}
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        links_from_weights([[1 + 5e-6, 0.0]])
+def test_what_just_passes():
+    assert links_from_weights([[1 + 5e-7, 0.0]]) == {(0, 0)}  # rounding left it above 1
+    assert links_from_weights([[0.5, 1.0]], 1) == {(1, 0)}
