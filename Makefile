@@ -2,16 +2,19 @@
 # Every path is relative, so the folder that holds the course may have spaces in its name.
 
 PY := .venv/bin/python
-NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb notebooks/lectures/*.ipynb)
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test mirror notebooks corpus model results results-real \
-    bench bench-notebooks bench-small slides site learner grade lock audit \
-    test-newest test-faults clean
+.PHONY: help lab clean
+# teachers: the learner's copy has nothing from here to "everyone".
+NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb notebooks/lectures/*.ipynb)
+.PHONY: check test mirror notebooks corpus model results results-real bench \
+    bench-notebooks slides site learner grade lock audit test-newest test-faults
+# everyone
 
 help:
 	@echo "make lab        open the course in JupyterLab"
+# teachers
 	@echo "make check      run ruff and the quick tests, before a commit"
 	@echo "make test       run ruff, all tests and every notebook, outputs compared"
 	@echo "make mirror     write the classes of utils/ into the notebooks that show them"
@@ -20,9 +23,8 @@ help:
 	@echo "make model      train the small models that come with the course again"
 	@echo "make results    measure what data/results doesn't hold yet"
 	@echo "make results-real  the same on real text, which must be there or is downloaded"
-	@echo "make bench      measure speed and memory, against d2l and the processor's limit"
+	@echo "make bench      measure speed, against d2l and the processor's limit"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
-	@echo "make bench-small  the same on one processor with 1 GB, offline (Linux, root)"
 	@echo "make slides     write the lectures to build/slides: pages and, with Chromium, PDF"
 	@echo "make site       write the course as a website to build/site, and check it in Chromium"
 	@echo "make learner    write the copy for learners to build/learner, and as a zip"
@@ -31,11 +33,14 @@ help:
 	@echo "make audit      look all packages up among known vulnerabilities"
 	@echo "make test-newest  run the tests with the newest version of everything"
 	@echo "make test-faults  try many more faults, and notebooks in another order (an hour)"
+# everyone
 	@echo "make clean      remove .venv and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
-	@echo "NOTEBOOKS=notebooks/02_additive_scoring.ipynb what 'make notebooks' executes,"
 	@echo "LAB_ARGS=--no-browser adds options to JupyterLab."
+# teachers
+	@echo "NOTEBOOKS=notebooks/02_additive_scoring.ipynb is what 'make notebooks' executes."
+# everyone
 
 lab: .venv/.installed
 	$(PY) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=. \
@@ -43,6 +48,7 @@ lab: .venv/.installed
 	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 	    --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_ARGS)
 
+# teachers
 # Without nbval, which is slow to load: the quick tests run no notebook.
 check: .venv/.installed
 	$(PY) -m ruff format --check .
@@ -77,13 +83,10 @@ results-real: .venv/.installed
 	$(PY) -m tools.experiments multi30k beams own_text fine_tuning
 
 bench: .venv/.installed
-	$(PY) tools/benchmarks/run.py
+	$(PY) -m tools.benchmarks.speed
 
 bench-notebooks: .venv/.installed
-	$(PY) tools/benchmarks/notebooks.py
-
-bench-small: .venv/.installed
-	$(PY) tools/benchmarks/notebooks.py --small
+	$(PY) -m tools.benchmarks.notebooks
 
 slides: .venv/.installed
 	$(PY) -m tools.slides.build
@@ -140,6 +143,7 @@ test-newest:
 test-faults: .venv/.installed
 	LEARNING_TO_ALIGN_FAULTS=10000 $(PY) -m pytest -n auto tests/utils tests/notebooks
 
+# everyone
 clean:
 	rm -rf .venv .*_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,12 +20,15 @@ KEPT = """README.md LICENSE CITATION.cff Makefile pyproject.toml requirements.tx
     requirements.lock .gitignore .gitattributes binder utils data notebooks/*.ipynb
     notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md""".split()
 CACHES = re.compile(r"__pycache__|\..+|.+\.egg-info")
-TARGETS = ("help", "lab", "clean")  # of the Makefile
 
 CHECK = re.compile(r"\bexercises\.\w+\(")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SOLUTIONS = re.compile(r"\[solutions\]\([^)]*\)")
-FOR_TEACHERS = re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL)
+FOR_TEACHERS = {
+    ".md": re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL),
+    "": re.compile(r"^# teachers\b.*?^# everyone\n", re.DOTALL | re.MULTILINE),
+    ".txt": re.compile(r"# Its tests\n.*?\n\n", re.DOTALL),
+}
 ANSWER = "<summary>Answer</summary>"
 
 
@@ -77,35 +80,14 @@ def cleared(notebook, folder):
     return notebook
 
 
-def makefile(text):
-    """The Makefile with the targets that work in the copy."""
-    kept = []
-    for block in re.split(r"\n\n(?!\t)", text):
-        target = re.search(r"^(?!\.[A-Z])([\w./-]+):(?!=)", block, re.MULTILINE)
-        if not target or target[1] in (*TARGETS, ".venv/.installed"):
-            kept.append(block)
-    text = "\n\n".join(kept)
-    text = re.sub(
-        r"^\.PHONY: help(.*\\\n)*.*", f".PHONY: {' '.join(TARGETS)}", text, flags=re.M
-    )
-    text = re.sub(r"^NOTEBOOKS .*\n", "", text, flags=re.MULTILINE)
-    other = rf'^\t@echo ".*\bmake (?!(?:{"|".join(TARGETS)})\b).*\n'
-    return re.sub(other, "", text, flags=re.MULTILINE)
-
-
 def changed(path, text, folder):
     """What stands in a text file of the copy."""
     if path.suffix == ".ipynb":
         notebook = nbformat.reads(text, as_version=4)
         return nbformat.writes(cleared(notebook, folder)) + "\n"
-    if path.suffix == ".md":
-        return without_dead_links(FOR_TEACHERS.sub("", text), folder)
-    if path.name == "Makefile":
-        return makefile(text)
-    if path.name == "requirements.txt":
-        tests = r"# Its tests\n.*?\n\n"
-        return re.sub(tests, "", text, flags=re.DOTALL)
-    return text
+    if path.suffix in FOR_TEACHERS and len(path.parts) == 1:
+        text = FOR_TEACHERS[path.suffix].sub("", text)
+    return without_dead_links(text, folder) if path.suffix == ".md" else text
 
 
 def problems(folder):
@@ -130,14 +112,10 @@ def problems(folder):
 
 
 def pack(folder, file):
-    """The folder as a zip: the same bytes, whenever it is made of the same files."""
+    """The folder as a zip."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pages:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            name = Path("learning-to-align", path.relative_to(folder)).as_posix()
-            entry = zipfile.ZipInfo(name)  # of 1980, the zip's first day
-            entry.external_attr = (path.stat().st_mode & 0o755 | 0o644) << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            pages.writestr(entry, path.read_bytes())
+        for path in sorted(folder.rglob("*")):
+            pages.write(path, Path("learning-to-align", path.relative_to(folder)))
 
 
 def build(folder, root=ROOT):

@@ -120,21 +120,12 @@ def code_cells(root):
                 yield f"{path.name}, cell {number}", cell.source
 
 
-def mirrored(root=ROOT):
-    """Map each marked name to the places that show it."""
-    places = {}
-    for place, source in code_cells(root):
-        if name := split_marker(source)[0]:
-            places.setdefault(name, []).append(place)
-    return places
-
-
 def problems(root=ROOT):
     """Every breach of the mirror rule, one sentence each."""
-    objects = public_objects(root)
-    found = []
+    objects, found, shown = public_objects(root), [], {}
     for place, source in code_cells(root):
         name, rest = split_marker(source)
+        shown.setdefault(name, []).append(place)
         if name is None:
             found += [f"{place} {text}" for text in unmarked(rest, taught(objects))]
         elif name not in objects:
@@ -143,7 +134,7 @@ def problems(root=ROOT):
             found.append(f"{place}: differs from {name}; `make mirror` writes it anew")
         if ALMOST_MARKER.search(rest):
             found.append(f"{place}: a marker is the first line, and `{MARKER}<name>`")
-    shown = mirrored(root)
+    shown.pop(None, None)
     for name, places in shown.items():
         if len(places) > 1:
             found.append(f"{name} is shown {len(places)} times: {'; '.join(places)}")

@@ -84,10 +84,3 @@ def test_the_copy_runs_by_its_own_modules(copy):
     own = os.environ | {"PYTHONPATH": str(copy)}
     done = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True)
     assert done.stdout.startswith(f"{copy / 'utils' / 'corpora.py'} ")
-
-
-def test_the_zip_is_the_same_whenever_it_is_made(copy, tmp_path):
-    for name in ("a.zip", "b.zip"):
-        (copy / "utils" / "__init__.py").touch()
-        learner.pack(copy / "utils", tmp_path / name)
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()

@@ -1,84 +1,107 @@
 """`make bench-notebooks`: seconds and memory of every notebook, and its slow cells.
 
-Each notebook is executed in a process of its own, so that the memory of its kernel can
-be told from that of the others. Nothing is written into the notebooks.
-
-`make bench-small` does the same as a small machine would, where the kernel of Linux
-holds each notebook to it: one processor, 1 GB of memory for all its processes, no
-network, the checkout read-only, an empty home. It needs root, for these limits alone.
+Each is executed from a clean kernel by a process of its own, so that the memory of its
+kernel can be told from that of the others. Nothing is written into the notebooks. Where
+paths are given, they alone are measured, and printed: the README stays as it is.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
-import tempfile
-from contextlib import contextmanager
+import time
+from datetime import datetime
 from pathlib import Path
 
-from report import FOLDER, store, write_readme
-from timing import machine
+import nbformat
+from nbclient import NotebookClient
 
-ROOT = FOLDER.parents[1]
-ONE = FOLDER / "one_notebook.py"
-LIMIT = 10**9  # bytes of memory
-# A new network holds nothing but itself, which the kernel of a notebook needs.
-CONFINED = """
-echo $$ > "$GROUP/cgroup.procs" && ip link set lo up &&
-mount --bind "$COURSE" "$COURSE" && mount -o remount,ro,bind "$COURSE" &&
-! touch "$COURSE/.written" 2> /dev/null && exec taskset --cpu-list 0 "$@"
-"""
-SMALL = ["unshare", "--net", "--mount", "sh", "-c", CONFINED, "sh"]
+from tools.benchmarks import report
+
+ROOT = Path(__file__).resolve().parents[2]
+SAID = re.compile(r"cells run in about (?:a minute|(\d+) (second|minute)s)")
+HEAD = ["notebook", "cells", "words", "seconds", "it says", "seconds of processor"]
+HEAD += ["memory, MB", "slowest cell"]
 
 
-def in_a_process(path, before=(), **variables):
-    """What `one_notebook` measures of a notebook, in a new process."""
-    command = [*before, sys.executable, str(ONE), str(path)]
-    environment = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, check=True, env=environment | variables
+def execute(path):
+    """A notebook's row as a dict, by the words of HEAD."""
+    book = nbformat.read(path, as_version=4)
+    texts = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
+    folder = {"metadata": {"path": str(path.parent)}}
+    begun = time.perf_counter()
+    NotebookClient(book, timeout=None, resources=folder).execute()
+    seconds = time.perf_counter() - begun
+    processor, megabytes = used_by_the_kernel()
+    ran = [cell for cell in book.cells if "execution" in cell.metadata]
+    slowest = max(ran, key=seconds_of)
+    size = len(book.cells), sum(len(text.split()) for text in texts)
+    took = round(seconds), said(book), round(processor), round(megabytes)
+    slow = f"{slowest.execution_count}: {seconds_of(slowest):.0f} s"
+    return dict(zip(HEAD, [path.stem, *size, *took, slow], strict=True))
+
+
+def said(book):
+    """The seconds that the first cell promises, or 0."""
+    found = SAID.search(" ".join(book.cells[0].source.split()))
+    if not found:
+        return 0
+    return int(found[1] or 60) * (60 if found[2] == "minute" else 1)
+
+
+def seconds_of(cell):
+    """From the kernel's first word on a cell to its last, as nbclient notes them."""
+    begun, ended = (
+        datetime.fromisoformat(cell.metadata.execution[f"iopub.status.{status}"][:-1])
+        for status in ("busy", "idle")  # in UTC: ...Z
     )
-    return json.loads(done.stdout)
+    return (ended - begun).total_seconds()
 
 
-@contextmanager
-def memory_group():
-    """A folder of the kernel's control groups whose processes share LIMIT bytes."""
-    old, new = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
-    root, limit = (
-        (old, "memory.limit_in_bytes") if old.is_dir() else (new, "memory.max")
-    )
-    group = root / "learning-to-align"
-    group.mkdir(exist_ok=True)
+def used_by_the_kernel():
+    """Seconds of processor, and peak memory in MB, of what this process started."""
     try:
-        (group / limit).write_text(str(LIMIT))
-        for no_swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):
-            if (group / no_swap).is_file():
-                (group / no_swap).write_text(str(LIMIT) if root == old else "0")
-        yield group
-    finally:
-        group.rmdir()
+        import resource
+    except ImportError:  # Windows
+        return 0, 0
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)  # bytes
+    return used.ru_utime + used.ru_stime, peak / 1e6
 
 
-def on_a_small_machine(path):
-    """The same, held to one processor, LIMIT bytes, no network, no file to change."""
-    with memory_group() as group, tempfile.TemporaryDirectory() as home:
-        places = {"HOME": home, "GROUP": str(group), "COURSE": str(ROOT)}
-        return in_a_process(path, SMALL, **places)
+def in_a_process(path):
+    """`execute` in a new process, with the kernel's own backend for figures."""
+    command = [sys.executable, "-m", "tools.benchmarks.notebooks", "--one", str(path)]
+    own = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
+    return json.loads(subprocess.check_output(command, cwd=ROOT, env=own))
 
 
-def main(paths, small):
-    measured = []
-    for path in paths:
-        measured.append(on_a_small_machine(path) if small else in_a_process(path))
-        last = measured[-1]
-        print(last["name"], f"{last['seconds']:.1f} s", last["megabytes"], flush=True)
-    about = machine() | ({"cores": 1, "threads": 1} if small else {})
-    command = f"make bench-{'small' if small else 'notebooks'}"
-    results = {"command": command, "machine": about, "notebooks": measured}
-    store(FOLDER / ("small.json" if small else "notebooks.json"), results)
-    write_readme()
+def sums(rows):
+    """What is asked of all notebooks together, in sentences."""
+    minutes = sum(row["seconds of processor"] for row in rows) / 60
+    longest = max(int(row["slowest cell"].split()[1]) for row in rows)
+    memory = max(row["memory, MB"] for row in rows)
+    return (
+        f"All {len(rows)} take {minutes:.1f} minutes of processor, at most 7 asked: "
+        f"{report.verdict(minutes <= 7)}. The slowest cell takes {longest} s, at most "
+        f"60: {report.verdict(longest <= 60)}. The largest kernel has {memory} MB, at "
+        f"most 1,000: {report.verdict(memory <= 1000)}."
+    )
+
+
+def main(paths):
+    rows = []
+    for path in paths or sorted((ROOT / "notebooks").glob("*.ipynb")):
+        rows.append(in_a_process(Path(path).resolve()))
+        print(*(f"{name} {value}" for name, value in rows[-1].items()), sep=", ")
+    if not paths:
+        table = report.markdown(HEAD, [row.values() for row in rows])
+        report.write("notebooks", f"{table}\n\n{sums(rows)}")
 
 
 if __name__ == "__main__":
-    main(sorted((ROOT / "notebooks").glob("*.ipynb")), "--small" in sys.argv[1:])
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(execute(Path(sys.argv[2]))))
+    else:
+        main(sys.argv[1:])

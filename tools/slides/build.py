@@ -12,7 +12,6 @@ import importlib.util
 import re
 import shutil
 import sys
-import tarfile
 from pathlib import Path
 
 import nbformat
@@ -33,11 +32,11 @@ REGISTRY = "https://registry.npmjs.org/"
 FETCHED = {  # package: its checksum, and the files that the pages load
     "reveal.js/-/reveal.js-4.6.1.tgz": (
         "4f4121ef2b8e7e9398bdecd7b3b6ce5e0ee3a2f5af221708eb6c4ce03bcae6be",
-        {"dist/reveal.js", "dist/reveal.css", "plugin/notes/notes.js", "LICENSE"},
+        ["dist/reveal.js", "dist/reveal.css", "plugin/notes/notes.js", "LICENSE"],
     ),
     "mathjax/-/mathjax-3.2.2.tgz": (
         "1b9c0a1c44df864e915690558e72adb9cc5203360daefd385084ced3b6c64c09",
-        {"es5/tex-svg-full.js", "LICENSE"},
+        ["es5/tex-svg-full.js", "LICENSE"],
     ),
 }
 
@@ -59,29 +58,24 @@ def page(notebook):
     return exporter.from_notebook_node(notebook, resources)[0]
 
 
-def fetch(out, cache=CACHE, registry=REGISTRY):
-    """Put what the pages load into out: downloaded once to cache, and checked."""
+def fetch(out):
+    """Put what the pages load into out: downloaded once, checked, and unpacked."""
     for package, (sha256, wanted) in FETCHED.items():
-        name = package.split("/")[0]
-        if all((out / name / file).exists() for file in wanted):
-            continue
+        members = [f"package/{name}" for name in wanted]
+        folder = out.resolve() / package.split("/")[0]
         try:
-            archive = pooch.retrieve(
-                registry + package,
+            pooch.retrieve(
+                REGISTRY + package,
                 known_hash=f"sha256:{sha256}",
                 fname=Path(package).name,
-                path=cache,
+                path=CACHE,
+                processor=pooch.Untar(members=members, extract_dir=folder),
             )
         except OSError as error:
             raise ConnectionError(
-                f"could not download {registry}{package} ({error}). The slides need it "
-                f"once. Without a network: put that file into {cache}"
+                f"could not download {REGISTRY}{package} ({error}). The slides need it "
+                f"once. Without a network: put that file into {CACHE}"
             ) from error
-        with tarfile.open(archive) as files:
-            for file in wanted:
-                target = out / name / file
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(files.extractfile(f"package/{file}").read())
 
 
 def chinese_font():

@@ -1,0 +1,273 @@
+"""`make bench`: the speed of a training step, of decoding and of the start.
+
+The sides of a comparison do the same work, which is checked, and take turns. What is
+compared is a ratio within one round. The tables go to the README beside this file.
+Letters as in `utils.seq2seq`.
+"""
+
+import random
+import statistics
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch.utils.benchmark import Timer
+
+from tools.benchmarks import report
+from tools.benchmarks.report import Row
+from utils import by_hand
+from utils.checkpoint import load_checkpoint
+from utils.corpora import load_village
+from utils.d2l_bridge import load_d2l, reference_decoder, reference_encoder
+from utils.data import Batch
+from utils.decoding import beam_search, greedy_decode
+from utils.models import build_model
+from utils.text import EOS_ID, PAD_ID, SPECIALS
+from utils.training import batch_loss, masked_cross_entropy, train_step
+
+ROOT = Path(__file__).resolve().parents[2]
+LOSSES = {"plain": batch_loss, "by hand": by_hand.loss}
+ASKED = {  # of a step against d2l's, by S = T
+    15: {"plain": 1.4, "by hand": 1.7},
+    50: {"plain": 1.6, "by hand": 2.5},
+}
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
+
+
+class Settings(NamedTuple):
+    """Sizes of a step, S = T of its batches, and sentences to translate."""
+
+    V: int = 4000
+    E: int = 128
+    H: int = 256
+    B: int = 64
+    lengths: tuple = (15, 50)
+    sentences: int = 300
+    rounds: int = 7
+    calls: int = 3  # in a row, of which a round has the mean
+
+
+def in_turn(sides, settings):
+    """{side: its seconds in each round} of functions; each goes first in its turn.
+
+    PyTorch's timer calls a function twice before it looks at the clock.
+    """
+    threads, names = torch.get_num_threads(), list(sides)
+    timers = {
+        name: Timer("f()", globals={"f": function}, num_threads=threads)
+        for name, function in sides.items()
+    }
+    taken = {name: [] for name in names}
+    for number in range(settings.rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            taken[name].append(timers[name].timeit(settings.calls).median)
+    return taken
+
+
+def ratios(dividends, divisors):
+    return [a / b for a, b in zip(dividends, divisors, strict=True)]
+
+
+def in_words(taken):
+    """The median of each side, in milliseconds."""
+    medians = {name: 1000 * statistics.median(each) for name, each in taken.items()}
+    return ", ".join(f"{name} {value:.1f} ms" for name, value in medians.items())
+
+
+# --- a training step ------------------------------------------------------------------
+
+
+def random_batch(settings, S, shortest):
+    """A seeded Batch of random words, its longest source and its longest target S."""
+    rng, words = random.Random(0), range(len(SPECIALS), settings.V)
+
+    def side():
+        lengths = [S] + [rng.randint(shortest, S) for _ in range(settings.B - 1)]
+        return [[*rng.choices(words, k=n - 1), EOS_ID] for n in lengths]
+
+    return Batch.from_ids(side(), side())
+
+
+def our_model(settings):
+    """The course's model, whose encoder reads in one direction, as d2l's does."""
+    torch.manual_seed(0)
+    V, E, H = settings[:3]
+    return build_model("attention", V, V, E, H)
+
+
+def reference(model):
+    """The same model of d2l's parts, with a copy of the weights."""
+    parts = reference_encoder(model.encoder), reference_decoder(model.decoder)
+    return load_d2l().EncoderDecoder(*parts)
+
+
+def our_step(settings, batch, side):
+    """A function: one step of ours, with Adam as the Trainer has it."""
+    model = our_model(settings)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    return partial(train_step, model, batch, optimizer, loss_function=LOSSES[side])
+
+
+def d2l_step(settings, batch):
+    """A function: one step as in `d2l.train_seq2seq`, without its bookkeeping."""
+    d2l, net = load_d2l(), reference(our_model(settings))
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+
+    def step():
+        optimizer.zero_grad()
+        scores, _ = net(batch.source, batch.target_in, batch.source_lens)
+        losses = d2l.MaskedSoftmaxCELoss()(scores, batch.target_out, batch.target_lens)
+        losses.sum().backward()
+        d2l.grad_clipping(net, 1)
+        optimizer.step()
+
+    return step
+
+
+def check_same_step(model, net, batch, tolerance=1e-4):
+    """AssertionError unless all sides have the same scores, loss and gradients.
+
+    d2l's encoder reads on through the padding. Here its decoder starts from the state
+    of the last word, where ours does. The book's loss is a known multiple of this one.
+    """
+    model.train(), net.train()
+    states, _ = net.encoder(batch.source)  # (S, B, H)
+    last = states[batch.source_lens - 1, torch.arange(len(batch.source))]  # (B, H)
+    state = net.decoder.init_state((states, last[None]), batch.source_lens)
+    theirs = net.decoder(batch.target_in, state)[0]
+    ours, _ = model(batch.source, batch.target_in, batch.source_lens)
+    real = batch.target_out != PAD_ID
+    pairs = [("scores", ours[real], theirs[real])]
+    their_loss = masked_cross_entropy(theirs, batch.target_out)
+    expected = gradients(net, their_loss)
+    for side, loss in LOSSES.items():
+        our_loss = loss(model, batch)
+        found = gradients(model, our_loss)
+        assert found.keys() == expected.keys(), "the sides' parameters differ"
+        pairs.append((f"loss, {side}", our_loss, their_loss))
+        pairs += [(f"{name}, {side}", found[name], expected[name]) for name in found]
+    for what, one, other in pairs:
+        difference, largest = (one - other).abs().max(), other.abs().max()
+        if not difference <= tolerance * largest:
+            raise AssertionError(f"{what}: the sides differ by {difference:.2g}")
+
+
+def gradients(module, loss):
+    names, parameters = zip(*module.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
+
+
+def training_steps(settings):
+    """Rows: a step on a padded batch, plain and by hand, against d2l's."""
+    for S in settings.lengths:
+        batch = random_batch(settings, S, shortest=S // 2)
+        model = our_model(settings)
+        check_same_step(model, reference(model), batch)
+        sides = {side: our_step(settings, batch, side) for side in LOSSES}
+        taken = in_turn(sides | {"d2l": d2l_step(settings, batch)}, settings)
+        note = in_words(taken)
+        for ours, other in (("plain", "d2l"), ("by hand", "d2l"), ("by hand", "plain")):
+            yield Row(
+                f"training step, S = T = {S}, lengths from {S // 2}: {ours}, as many "
+                f"times as fast as {other}",
+                ratios(taken[other], taken[ours]),
+                at_least=ASKED.get(S, {}).get(ours) if other == "d2l" else None,
+                note=note,
+            )
+            note = ""  # said once
+
+
+def products_of(step):
+    """A function that computes the matrix products of a step, and nothing else."""
+    with torch.profiler.profile(record_shapes=True) as profile:
+        step()
+    calls = []
+    for event in profile.key_averages(group_by_input_shape=True):
+        name = event.key.removeprefix("aten::")
+        if name in PRODUCTS:
+            factors = [torch.randn(shape) for shape in event.input_shapes if shape]
+            calls.append((partial(getattr(torch, name), *factors), event.count))
+
+    def alone():
+        for call, count in calls:
+            for _ in range(count):
+                call()
+
+    return alone
+
+
+def limits(settings):
+    """Rows: the time of a step's matrix products alone, as a share of the step's."""
+    for S in settings.lengths:
+        batch = random_batch(settings, S, shortest=S)
+        sides = {side: our_step(settings, batch, side) for side in LOSSES}
+        products = {"products": products_of(sides["plain"])}
+        taken = in_turn(sides | products, settings)
+        for side in LOSSES:
+            yield Row(
+                f"training step, S = T = {S}, no padding: {side}, share of its matrix "
+                "products",
+                [100 * share for share in ratios(taken["products"], taken[side])],
+                unit=" %",
+                note=in_words(taken) if side == "plain" else "",
+            )
+
+
+# --- decoding, and the start ----------------------------------------------------------
+
+
+def decoding(settings):
+    """Rows: sentences a second, and what a beam of 5 costs, with a shipped model."""
+    saved = load_checkpoint(ROOT / "data" / "models" / "village-en-fr.safetensors")
+    vocabs = saved.src_vocab, saved.tgt_vocab
+    pairs = load_village("en", "fr")["test"][: settings.sentences]
+    batch = Batch.from_pairs(pairs, *vocabs)
+    search = partial(beam_search, saved.model, batch.source, batch.source_lens)
+    sides = {
+        "greedy": partial(greedy_decode, saved.model, batch.source, batch.source_lens),
+        "a beam of 1": partial(search, 1),
+        "a beam of 5": partial(search, 5, length_penalty=1.0),
+    }
+    with torch.no_grad():
+        assert torch.equal(sides["greedy"]()[0], sides["a beam of 1"]()[0])
+        taken = in_turn(sides, settings)
+    speeds = [len(pairs) / seconds for seconds in taken["greedy"]]
+    note = f"{len(pairs)} sentences of the Village at once"
+    yield Row("greedy decoding", speeds, " sentences a second", note=note)
+    yield Row(
+        "a beam of 5, as many times the time of greedy decoding",
+        ratios(taken["a beam of 5"], taken["greedy"]),
+        at_most=6,
+        note=in_words(taken),
+    )
+
+
+def start(settings):
+    """Rows: seconds until the commands for one's own text are imported."""
+    modules = {"torch": "torch", "both": "utils.train, utils.translate"}
+    sides = {
+        name: partial(subprocess.check_call, [sys.executable, "-c", f"import {names}"])
+        for name, names in modules.items()
+    }
+    taken = in_turn(sides, settings._replace(calls=1))
+    beyond = [b - a for a, b in zip(taken["torch"], taken["both"], strict=True)]
+    what = "importing utils.train and utils.translate, beyond torch"
+    yield Row(what, beyond, " s", note=in_words(taken))
+
+
+def main(settings, path=report.README):
+    rows = []
+    for measured in (training_steps, limits, decoding, start):
+        for row in measured(settings):
+            rows.append(row.cells())
+            print("; ".join(filter(None, rows[-1])), flush=True)
+    head = ["what", "median (lowest to highest)", "asked", "", "in full"]
+    report.write("speed", report.markdown(head, rows), path)
+
+
+if __name__ == "__main__":
+    main(Settings())
