@@ -18,7 +18,9 @@ TINY = speed.Settings(30, 4, 6, 5, lengths=(4,), sentences=6, rounds=1, calls=1)
 pytestmark = pytest.mark.slow
 
 
-def test_the_table_is_written(tmp_path):
+def test_the_table_is_written(tmp_path, monkeypatch):
+    """Nothing is imported anew for it, which would take its time."""
+    monkeypatch.setattr(speed.subprocess, "check_call", lambda command: None)
     path = tmp_path / "README.md"
     shutil.copy(report.README, path)
     speed.main(TINY, path)
