@@ -32,7 +32,7 @@ help:
 	@echo "make lock       write requirements.lock by requirements.txt"
 	@echo "make audit      look all packages up among known vulnerabilities"
 	@echo "make test-newest  run the tests with the newest version of everything"
-	@echo "make test-faults  try many more faults, and notebooks in another order (an hour)"
+	@echo "make test-faults  try many more faults, and notebooks in strange places (an hour)"
 # everyone
 	@echo "make clean      remove .venv and caches"
 	@echo

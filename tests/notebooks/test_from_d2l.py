@@ -9,7 +9,7 @@ import torch
 from helpers.repo import NUMBERED, read
 
 from utils.d2l_bridge import load_d2l, reference_decoder
-from utils.seq2seq import AttentionDecoder, Seq2SeqAttentionDecoder, Seq2SeqEncoder
+from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
 
 PAGE = read("notebooks/FROM_D2L.md")
 FIGURE = re.compile(r"\d+(?:[.,]\d+)+")
@@ -67,14 +67,3 @@ def test_what_surprises_in_silence():
     mixed = theirs.init_state((outputs, hidden), lens)
     assert torch.equal(mixed[0][0, 1], outputs[1, 0])
     theirs(square, mixed)
-
-
-def test_what_fails_loudly():
-    encoder, decoder, source, lens, enc_outputs = parts()
-    with pytest.raises(ValueError, match="unpack"):
-        _, _, _ = decoder.init_state(enc_outputs, lens)
-    for call, given in ((encoder, source), (decoder.init_state, enc_outputs)):
-        with pytest.raises(TypeError):
-            call(given)
-    with pytest.raises(TypeError):
-        AttentionDecoder(V, 5, H)
