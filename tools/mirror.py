@@ -21,15 +21,14 @@ MARKER = "# mirror: "
 ALMOST_MARKER = re.compile(r"^\s*#+\s*mirror\b.*", re.IGNORECASE | re.MULTILINE)
 
 # The public classes and functions of these modules, but for guards of arguments, ...
-WHOLE_MODULES = ("attention", "seq2seq", "variants", "transformer")
+WHOLE_MODULES = ("attention", "seq2seq", "variants", "translator", "transformer")
 GUARDS = ("check_", "require_")
 # ... without these, which only connect the parts, ...
 PLUMBING = {
-    "variants": "FixedTranslatorDecoder UntiedTranslatorDecoder "
-    "PlainTranslatorDecoder decoder_sizes fed_size known_layers "
-    "known_place positions",
+    "variants": "positions",
+    "translator": "FixedTranslatorDecoder",
     "transformer": "head_size",
-    "seq2seq": "Bridge num_rows",
+    "seq2seq": "Bridge",
 }
 # ... and with these of other modules.
 TAUGHT = {

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 600  # seconds; tests that take longer have noticed by their time
 FIRST = {  # the test files nearest to a module, if not just the one of its name
     "seq2seq": ["seq2seq", "models"],
+    "translator": ["variants"],
     "training": ["training", "by_hand"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
@@ -42,7 +43,7 @@ FIRST = {  # the test files nearest to a module, if not just the one of its name
 TABLE = r"""
 attention
   queries and keys may differ in batch size
-    values.shape[:2] or queries.shape[0] != keys.shape[0] => values.shape[:2]
+    k[:2] != v[:2] or q[0] != k[0] => k[:2] != v[:2]
   lengths of type float64 are taken
     valid_lens.dtype not in WHOLE_NUMBERS: => valid_lens.dtype == torch.float32:
   softmax over the queries
@@ -63,7 +64,7 @@ seq2seq
       self.rnn(nn.ZeroPad1d((self.attention.key_size, 0))(x), state.hidden_state)[1]),
        state)
   attends to padding
-    state.enc_valid_lens,\n        )\n        return => None,\n        )\n        return
+    state.enc_outputs, state.enc_valid_lens\n => state.enc_outputs, None\n
   the encoder reads padding
     valid_lens.cpu() => torch.full_like(valid_lens, X.shape[1]).cpu()
   layers joined in place of directions
@@ -71,7 +72,7 @@ seq2seq
   the attention decoder's state stays the first
     weights, state._replace(hidden_state=hidden) => weights, state
   a source without a word is taken
-    if low < 1 or high > => if low < 0 or high >
+    lowest=1) => lowest=0)
   the weights shown keep the graph of their gradient
     weights.append(weight.detach()) => weights.append(weight)
 training
@@ -111,10 +112,7 @@ decoding
   every sentence takes the first one's hypotheses
     (first_rows + best // K).flatten() => (best // K).flatten()
   states stay while their hypotheses move
-    state = select_rows(state, rows[kept], => state = select_rows(state,
-       kept.nonzero()[:, 0],
-  who is left reads the keys of who has gone
-    rows[kept], going.nonzero()[:, 0]) => rows[kept], torch.arange(len(sentences)))
+    select_rows(state, rows[kept]) => select_rows(state, kept.nonzero()[:, 0])
   an ended hypothesis grows longer
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
   the longest sentence allowed is refused
@@ -196,10 +194,11 @@ translate
   all lines are read before the first is translated
     list(islice(lines, size)) => list(lines)
 variants
+  the shortest window is refused
+    require_whole("reach", reach) => require_whole("reach", reach, 2)
+translator
   word vectors start as PyTorch draws them
     nn.init.normal_(self.weight, std=embed_size**-0.5) => nn.init.normal_(self.weight)
-  the shortest window is refused
-    not reach >= 1: => not reach > 1:
 rnnsearch
   W_a and U_a start as wide as the rest
     std=0.001 => std=0.01

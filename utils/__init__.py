@@ -13,8 +13,9 @@ corpora        the Village, Multi30k, tab-separated files of one's own
 
 attention      the masked softmax, additive attention, the other scores
 seq2seq        encoder, fixed-context decoder, attention decoder, and both ends joined
-variants       decoders with one part another: to compare, and for real text
+variants       attention and decoders with one part another, to compare
 rnnsearch      the published model, by its equations
+translator     the decoders for real text
 transformer    a Transformer of the same interface
 models         the catalogue: a name and plain values give a model
 

@@ -29,7 +29,7 @@ def read_along(model, batch, places=None):
     scores, weights = [], []
     for i, word in enumerate(batch.target_in.split(1, dim=1)):
         if places is not None:
-            state = state._replace(carried=places[:, i])
+            state = state._replace(place=places[:, i])
         step, state = model.decoder(word, state)
         scores.append(step)
         weights.append(getattr(state, "attention_weights", None))

@@ -134,52 +134,23 @@ class BilinearAttention(Attention):
         return torch.bmm(queries * self.scale, projected_keys.transpose(1, 2))
 
 
-class LocationAttention(Attention):
-    """W_a s: a score for each position, blind to what stands there.
-
-    "location" of Luong et al. (2015, section 3.1, equation 8). It knows num_positions
-    positions; ValueError if a sentence has more.
-    """
-
-    def __init__(self, key_size, query_size, num_positions, dropout=0.0):
-        super().__init__(key_size, query_size, dropout)
-        self.W_q = nn.Linear(query_size, num_positions, bias=False)
-
-    def project_keys(self, keys):
-        """The keys as they are: their number is all that is used."""
-        check_positions(keys.shape[1], self.W_q.out_features)
-        return keys
-
-    def score(self, queries, projected_keys):
-        """(B, Q, query_size), (B, K, key_size) -> scores (B, Q, K)."""
-        return self.W_q(queries)[..., : projected_keys.shape[1]]
-
-
 WHOLE_NUMBERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
-def check_lengths(valid_lens, num_positions):
+def check_lengths(valid_lens, num_positions, lowest=0):
     """TypeError or ValueError, in words, unless these can be lengths."""
-    check_whole_numbers(valid_lens)
-    if valid_lens.numel() == 0:
-        return
-    lengths = valid_lens.flatten().tolist()
-    low, high = min(lengths), max(lengths)
-    if low < 0 or high > num_positions:
-        raise ValueError(
-            f"valid_lens must lie between 0 and {num_positions}, the number of "
-            f"positions; got {low if low < 0 else high}"
-        )
-
-
-def check_whole_numbers(valid_lens):
-    """TypeError, in words, unless this is a tensor of whole numbers."""
     if not torch.is_tensor(valid_lens) or valid_lens.dtype not in WHOLE_NUMBERS:
         found = getattr(valid_lens, "dtype", type(valid_lens).__name__)
         mask = "; of a mask, mask.sum(-1) gives them" if found is torch.bool else ""
         raise TypeError(
             f"valid_lens must be a tensor of whole numbers, lengths, got {found}{mask}"
         )
+    for length in valid_lens.flatten().tolist():
+        if not lowest <= length <= num_positions:
+            raise ValueError(
+                f"valid_lens must lie between {lowest} and {num_positions}, the number "
+                f"of positions; got {length}"
+            )
 
 
 def check_scores(X, valid_lens):
@@ -189,34 +160,23 @@ def check_scores(X, valid_lens):
             "scores must be floating-point of shape (batch, queries, keys), "
             f"got {X.dtype} of shape {tuple(X.shape)}"
         )
-    if valid_lens is not None and tuple(valid_lens.shape) not in (
-        (X.shape[0],),
-        (X.shape[0], X.shape[1]),
-    ):
+    B, Q, _ = X.shape
+    if valid_lens is not None and tuple(valid_lens.shape) not in ((B,), (B, Q)):
         raise ValueError(
-            f"valid_lens must have shape ({X.shape[0]},) or "
-            f"({X.shape[0]}, {X.shape[1]}) for scores of shape {tuple(X.shape)}, "
-            f"got {tuple(valid_lens.shape)}"
+            f"valid_lens must have shape ({B},) or ({B}, {Q}) for scores of shape "
+            f"{tuple(X.shape)}, got {tuple(valid_lens.shape)}"
         )
 
 
 def check_attention(attention, queries, keys, values):
     """ValueError, in words, unless queries, keys and values fit the attention."""
-    for name, tensor, size in (
-        ("queries", queries, attention.query_size),
-        ("keys", keys, attention.key_size),
-        ("values", values, None),
-    ):
-        if tensor.dim() != 3 or (size is not None and tensor.shape[2] != size):
-            raise ValueError(
-                f"{name} must have shape (batch, number of {name}, "
-                f"{size or 'value size'}), got {tuple(tensor.shape)}"
-            )
-    if keys.shape[:2] != values.shape[:2] or queries.shape[0] != keys.shape[0]:
+    q, k, v = (tuple(tensor.shape) for tensor in (queries, keys, values))
+    sizes = (attention.query_size, attention.key_size)
+    three = len(q) == len(k) == len(v) == 3
+    if not three or (q[2], k[2]) != sizes or k[:2] != v[:2] or q[0] != k[0]:
         raise ValueError(
-            "queries, keys and values must agree: one batch size, a value for each "
-            f"key; got {tuple(queries.shape)}, {tuple(keys.shape)} and "
-            f"{tuple(values.shape)}"
+            f"queries must be (batch, queries, {sizes[0]}), keys (batch, keys, "
+            f"{sizes[1]}) and values (batch, keys, any size); got {q}, {k} and {v}"
         )
 
 
@@ -226,13 +186,4 @@ def check_equal_sizes(key_size, query_size):
         raise ValueError(
             f"a dot product needs keys and queries of one size, got {key_size} and "
             f"{query_size}: BilinearAttention and AdditiveAttention take any sizes"
-        )
-
-
-def check_positions(num_keys, num_positions):
-    """ValueError, in words, if there are more keys than positions."""
-    if num_keys > num_positions:
-        raise ValueError(
-            f"this location attention knows {num_positions} positions, but there are "
-            f"{num_keys} keys: make it with a larger num_positions"
         )

@@ -29,27 +29,23 @@ from utils.seq2seq import (
     Seq2SeqAttentionDecoder,
     Seq2SeqDecoder,
     Seq2SeqEncoder,
+    check_ids,
     check_source,
-    check_target,
 )
 from utils.text import PAD_ID
 from utils.training import batch_loss, require_smoothing
-from utils.variants import (
+from utils.translator import (
     DropoutEmbedding,
     FixedTranslatorDecoder,
-    PlainTranslatorDecoder,
     Readout,
     ReleasedTranslatorDecoder,
     TranslatorDecoder,
-    UntiedTranslatorDecoder,
 )
 
 ATTENDING = (
     Seq2SeqAttentionDecoder,
     TranslatorDecoder,
     ReleasedTranslatorDecoder,
-    UntiedTranslatorDecoder,
-    PlainTranslatorDecoder,
 )
 FIXED = (Seq2SeqDecoder, FixedTranslatorDecoder)
 # The parts that are computed here: exactly these classes, and nn's own.
@@ -320,7 +316,7 @@ def own_loss(model, batch, label_smoothing=0.0):
     encoder, decoder = model.encoder, model.decoder
     require_smoothing(label_smoothing)
     check_source(batch.source, batch.source_lens, encoder.embedding.num_embeddings)
-    check_target(batch.target_in, decoder.embedding.num_embeddings)
+    check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
     real = batch.target_out != PAD_ID  # (B, T)
     if not real.any():
         raise ValueError("every target is padding: there is no word to learn from")
@@ -373,8 +369,6 @@ def decoder_outputs(model, batch, has_word):
     states, contexts = attention_states(decoder, words, state, has_word)
     if isinstance(decoder.dense, Readout):
         return torch.cat((states, contexts, words), dim=-1)
-    if isinstance(decoder, PlainTranslatorDecoder):
-        return decoder.dropout(states)
     return states
 
 

@@ -73,24 +73,17 @@ class Beam(NamedTuple):
     weights: torch.Tensor | None  # (N, t, S); None without attention
 
 
-ONCE_A_SENTENCE = ("enc_outputs", "projected_keys", "enc_valid_lens")
-
-
-def select_rows(state, rows, sentences=None):
+def select_rows(state, rows):
     """Rows of a decoder's state, or of a Beam, by number; a row may come twice.
 
     A state is a NamedTuple of tensors. The batch is axis 0 of each, but axis 1 of
     `hidden_state`, (L, B, H), as in PyTorch's recurrent layers. None stays None.
-    sentences: the rows of what a beam keeps ONCE_A_SENTENCE; those of `rows` when None.
     """
-    chosen = {}
-    for name, tensor in state._asdict().items():
-        once = sentences is not None and name in ONCE_A_SENTENCE
-        wanted, axis = sentences if once else rows, int(name == "hidden_state")
-        if tensor is None or (once and len(wanted) == len(tensor)):  # all: no copy
-            chosen[name] = tensor
-        else:
-            chosen[name] = tensor.index_select(axis, wanted)
+    chosen = {
+        name: tensor.index_select(int(name == "hidden_state"), rows)
+        for name, tensor in state._asdict().items()
+        if tensor is not None
+    }
     return state._replace(**chosen)
 
 
@@ -155,7 +148,7 @@ def beam_search(
     first = rows.diff(prepend=rows.new_tensor([-1])) > 0  # of N equal ones, one counts
     log_probs = torch.where(first, 0.0, -torch.inf).double()
     beam = Beam(torch.full((len(rows), 1), BOS_ID), log_probs, 0 * rows, rows < 0, None)
-    state, found = select_rows(state, rows, sentences), {}
+    state, found = select_rows(state, rows), {}
     while len(sentences):
         logits, state = model.decoder(beam.ids[:, -1:], state)
         steps = writable(logits.squeeze(1).log_softmax(dim=-1))
@@ -166,7 +159,7 @@ def beam_search(
         for n in (~going).nonzero()[:, 0]:
             found[sentences[n].item()] = select_rows(beam, n.view(1) * beam_size)
         sentences, kept = sentences[going], going.repeat_interleave(beam_size)
-        state = select_rows(state, rows[kept], going.nonzero()[:, 0])
+        state = select_rows(state, rows[kept])
         beam = select_rows(beam, kept.nonzero()[:, 0])
     best = [found[b] for b in range(len(source))]
     ids = pad_sequence([one.ids[0, 1:] for one in best], True, PAD_ID)

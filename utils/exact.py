@@ -42,5 +42,5 @@ def exact_search(
         if not going.any():
             break
         open_ids, log_probs = ids[going], log_probs[going]
-        state = select_rows(state, rows[going], torch.tensor([0]))
+        state = select_rows(state, rows[going])
     return best, bound, True

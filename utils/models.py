@@ -14,7 +14,6 @@ from utils.attention import (
     AdditiveAttention,
     BilinearAttention,
     DotProductAttention,
-    LocationAttention,
 )
 from utils.rnnsearch import PAPER, VARIANTS, initialise
 from utils.seq2seq import (
@@ -29,20 +28,20 @@ from utils.transformer import (
     TransformerEncoder,
     check_sizes,
 )
-from utils.variants import (
-    ContextOutputDecoder,
-    CoverageDecoder,
+from utils.translator import (
     DropoutEmbedding,
     FixedTranslatorDecoder,
-    HierarchicalDecoder,
-    LayerQueryDecoder,
-    LocalDecoder,
-    LuongDecoder,
-    NearDecoder,
-    PlainTranslatorDecoder,
     ReleasedTranslatorDecoder,
     TranslatorDecoder,
-    UntiedTranslatorDecoder,
+)
+from utils.variants import (
+    BottomQueryDecoder,
+    ContextOutputDecoder,
+    CoverageDecoder,
+    HierarchicalDecoder,
+    LocalDecoder,
+    LocationAttention,
+    LuongDecoder,
     WindowDecoder,
 )
 
@@ -108,8 +107,6 @@ def recurrent(
     num_heads where it needs them; and the decoder's own.
     """
     D = enc_hiddens or num_hiddens
-    if options.get("score") == "multi-head" and issubclass(decoder_class, NearDecoder):
-        raise ValueError("a window needs one score a word, and multi-head has several")
     if "score" in options:
         options["attention"] = build_attention(
             options.pop("score"),
@@ -230,15 +227,13 @@ KINDS = {
     "fixed": partial(recurrent, Seq2SeqDecoder),
     "luong": partial(recurrent, LuongDecoder),
     "context output": partial(recurrent, ContextOutputDecoder),
-    "layer query": partial(recurrent, LayerQueryDecoder),
+    "bottom query": partial(recurrent, BottomQueryDecoder),
     "hierarchical": partial(recurrent, HierarchicalDecoder),
     "window": partial(recurrent, WindowDecoder),
     "local": partial(recurrent, LocalDecoder),
     "coverage": partial(recurrent, CoverageDecoder),
     "translator": partial(translator, TranslatorDecoder),
     "released translator": partial(translator, ReleasedTranslatorDecoder),
-    "untied translator": partial(translator, UntiedTranslatorDecoder),
-    "plain translator": partial(translator, PlainTranslatorDecoder),
     "fixed translator": partial(translator, FixedTranslatorDecoder),
     "rnnsearch": rnnsearch,
     "transformer": transformer,

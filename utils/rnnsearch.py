@@ -5,6 +5,8 @@ E embedding size, H hidden units (the paper's n), D the size of one encoder stat
 when it reads both ways), M maxout units (the paper's l), V words in the vocabulary.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -223,22 +225,36 @@ class StateOutput(nn.Module):
         return self.dense(reads[..., -self.dense.in_features :])
 
 
+class ReleasedState(NamedTuple):
+    """`AttentionState`, and the context that the next update reads."""
+
+    enc_outputs: torch.Tensor  # (B, S, D)
+    projected_keys: torch.Tensor  # (B, S, H)
+    hidden_state: torch.Tensor  # (1, B, H)
+    enc_valid_lens: torch.Tensor  # (B,)
+    context: torch.Tensor | None = None  # (B, 1, D): that of the last step
+    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
+
+
 class ReleasedDecoder(RNNsearchDecoder):
     """RNNsearch in the order of the authors' released code (GroundHog, encdec.py).
 
     A word is read as soon as it is written: s_i = f(s_{i-1}, y_i, c_i), where the
     appendix has y_{i-1}. So s_{i-1}, which asks and which the output reads, has read
-    y_{i-1}. The state carries the last context, (B, D).
+    y_{i-1}.
     """
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        return ReleasedState(*super().init_state(enc_outputs, enc_valid_lens)[:4])
 
     def step(self, x, state):
         s = state.hidden_state[-1]
-        if state.carried is not None:  # with it, the word now read was written
-            s = self.unit(x[:, 0], state.carried, s)
+        if state.context is not None:  # with it, the word now read was written
+            s = self.unit(x[:, 0], state.context[:, 0], s)
         query = s.unsqueeze(1)
         context, weights = self.attend(query, state)
         reads = torch.cat((query, x, context, query), dim=-1)
-        state = state._replace(hidden_state=s.unsqueeze(0), carried=context[:, 0])
+        state = state._replace(hidden_state=s.unsqueeze(0), context=context)
         return reads, weights, state
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from utils.attention import AdditiveAttention, check_whole_numbers
+from utils.attention import AdditiveAttention, check_lengths
 
 
 def make_gru(input_size, num_hiddens, num_layers=1, dropout=0.0, bidirectional=False):
@@ -92,7 +92,7 @@ class Decoder(nn.Module):
 
         real (B, T), bool: logits only there -> (P, V) for P places, row by row.
         """
-        check_target(X, self.embedding.num_embeddings, state, real)
+        check_ids(X, self.embedding.num_embeddings, "the target")
         outputs, state = self.unroll(self.embedding(X), state)
         return self.dense(outputs if real is None else outputs[real]), state
 
@@ -144,18 +144,7 @@ class AttentionState(NamedTuple):
     projected_keys: torch.Tensor  # (B, S, H): U_a h_j, computed once a sentence
     hidden_state: torch.Tensor  # (L, B, H)
     enc_valid_lens: torch.Tensor  # (B,)
-    carried: torch.Tensor | None = None  # (B, ...): what else a decoder remembers
     attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
-
-
-def together(query, state):
-    """Queries (B·k, 1, H) of k hypotheses a sentence -> (B, k, H). k > 1 in a beam."""
-    return query.reshape(len(state.enc_outputs), -1, query.shape[-1])
-
-
-def apart(answers):
-    """Back: (B, k, ...) -> (B·k, 1, ...)."""
-    return answers.flatten(0, 1).unsqueeze(1)
 
 
 class AttentionDecoder(Decoder):
@@ -180,17 +169,10 @@ class AttentionDecoder(Decoder):
         return torch.cat(outputs, dim=1), state._replace(attention_weights=weights)
 
     def attend(self, query, state):
-        """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S).
-
-        Of a beam, all hypotheses of a sentence ask together: its keys are kept once.
-        """
-        context, weights = self.attention.attend(
-            together(query, state),
-            state.projected_keys,
-            state.enc_outputs,
-            state.enc_valid_lens,
+        """query (B, 1, H) -> context (B, 1, enc_hiddens), weights (B, 1, S)."""
+        return self.attention.attend(
+            query, state.projected_keys, state.enc_outputs, state.enc_valid_lens
         )
-        return apart(context), apart(weights)
 
     def step(self, x, state):
         """A word x (B, 1, E) -> output (B, 1, H), weights (B, 1, S), the new state."""
@@ -268,35 +250,9 @@ def check_ids(ids, vocab_size, name):
 def check_source(X, valid_lens, vocab_size):
     """The same for a source and its lengths."""
     check_ids(X, vocab_size, "the source")
-    check_whole_numbers(valid_lens)
+    check_lengths(valid_lens, X.shape[1], lowest=1)  # each ends with <eos>
     if tuple(valid_lens.shape) != (X.shape[0],):
         raise ValueError(
             f"valid_lens must have shape ({X.shape[0]},), one length a "
             f"sentence; got {tuple(valid_lens.shape)}"
-        )
-    low, high = (value.item() for value in torch.aminmax(valid_lens))
-    if low < 1 or high > X.shape[1]:
-        raise ValueError(
-            f"every source length must lie between 1 and {X.shape[1]}, got "
-            f"{low if low < 1 else high}; even an empty sentence has <eos>"
-        )
-
-
-def num_rows(state):
-    """How many sentences, or hypotheses of sentences, a decoder's state is of."""
-    hidden_state = getattr(state, "hidden_state", None)
-    return len(state.written) if hidden_state is None else hidden_state.shape[1]
-
-
-def check_target(X, vocab_size, state=None, real=None):
-    """The same for a target, a decoder's state, and the mask of the real words."""
-    check_ids(X, vocab_size, "the target")
-    if state is not None and num_rows(state) != len(X):
-        raise ValueError(
-            f"the target has {len(X)} sentences, and the source {num_rows(state)}"
-        )
-    if real is not None and (real.dtype != torch.bool or real.shape != X.shape):
-        raise ValueError(
-            f"real must be bool of the target's shape, {tuple(X.shape)}; got "
-            f"{real.dtype} of shape {tuple(real.shape)}"
         )

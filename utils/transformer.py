@@ -138,24 +138,17 @@ class TransformerLayer(nn.Module):
         """Words x (B, T, H) -> (B, T, H); `written`, these added; heads' weights.
 
         written (B, t, 2H): keys and values of the words before. seen (B, T): how many
-        words each may see. source (B/k, S, 2H): keys and values of the source.
+        words each may see. source (B, S, 2H): keys and values of the source.
         """
         y = self.norms[0](x)
         written = torch.cat((written, self.self_attention.project_keys(y)), dim=1)
         y, _ = self.self_attention.attend(y, written, valid_lens=seen)
         x = x + self.dropout(y)
-        y, weights = self.ask(self.norms[1](x), source, source_lens)
+        y, weights = self.attention.attend_by_head(
+            self.norms[1](x), source, source_lens
+        )
         x = x + self.dropout(y)
         return x + self.dropout(self.ffn(self.norms[2](x))), written, weights
-
-    def ask(self, y, source, source_lens):
-        """Attend to the source. In a beam, k rows of y are of one source sentence."""
-        together = y.reshape(len(source), -1, y.shape[-1])  # (B/k, kT, H)
-        context, weights = self.attention.attend_by_head(
-            together, source, valid_lens=source_lens
-        )
-        weights = weights.unflatten(2, (-1, y.shape[1])).transpose(1, 2).flatten(0, 1)
-        return context.view_as(y), weights  # (B, T, H), (B, N, T, S)
 
 
 class TransformerState(NamedTuple):

@@ -1,26 +1,61 @@
-"""Decoders that differ from `seq2seq` in one part each: to compare, and for real text.
+"""What notebooks 07 and 08 put in place of a part of `seq2seq`, to compare.
 
-Each gives another part to the decoder it comes from, or overrides one method of it.
+Each gives another part to the decoder it comes from, or overrides one method of it. A
+decoder that remembers more than `AttentionState` holds has a state of its own.
 Letters in shape comments: B sentences in a batch, S source and T target positions,
 D the size of an encoder state, E embedding size, H hidden units, L layers, V words.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from utils.attention import AdditiveAttention, BilinearAttention, masked_softmax
+from utils.attention import (
+    AdditiveAttention,
+    Attention,
+    BilinearAttention,
+    masked_softmax,
+)
+from utils.guards import require_one_of, require_whole
 from utils.seq2seq import (
     AttentionDecoder,
     AttentionState,
     Bridge,
-    Decoder,
     Seq2SeqAttentionDecoder,
-    Seq2SeqDecoder,
-    apart,
     make_gru,
-    together,
 )
+
+
+class LocationAttention(Attention):
+    """W_a s: a score for each position, blind to what stands there.
+
+    "location" of Luong et al. (2015, section 3.1, equation 8). It knows num_positions
+    positions; a longer sentence has no scores that fit its keys.
+    """
+
+    def __init__(self, key_size, query_size, num_positions, dropout=0.0):
+        super().__init__(key_size, query_size, dropout)
+        self.W_q = nn.Linear(query_size, num_positions, bias=False)
+
+    def project_keys(self, keys):
+        """The keys as they are: their number is all that is used."""
+        return keys
+
+    def score(self, queries, projected_keys):
+        """(B, Q, query_size), (B, K, key_size) -> scores (B, Q, K)."""
+        return self.W_q(queries)[..., : projected_keys.shape[1]]
+
+
+class FedState(NamedTuple):
+    """`AttentionState`, and what the next update reads beside its word."""
+
+    enc_outputs: torch.Tensor  # (B, S, D)
+    projected_keys: torch.Tensor  # (B, S, H)
+    hidden_state: torch.Tensor  # (L, B, H)
+    enc_valid_lens: torch.Tensor  # (B,)
+    fed: torch.Tensor  # (B, 1, H) or (B, 1, D)
+    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
 
 
 class LuongDecoder(AttentionDecoder):
@@ -44,7 +79,9 @@ class LuongDecoder(AttentionDecoder):
     ):
         super().__init__()
         D, H = enc_hiddens or num_hiddens, num_hiddens
-        self.feed, self.fed_size = feed, fed_size(feed, D, H)
+        sizes = {"attentional": H, "context": D, "nothing": 0}
+        require_one_of("feed", feed, sizes)
+        self.feed, self.fed_size = feed, sizes[feed]
         self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = make_gru(self.fed_size + embed_size, H, num_layers, dropout)
         self.attention = attention or BilinearAttention(D, H, dropout=dropout)
@@ -55,15 +92,15 @@ class LuongDecoder(AttentionDecoder):
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
         fed = state.enc_outputs.new_zeros(len(enc_valid_lens), 1, self.fed_size)
-        return state._replace(carried=fed)
+        return FedState(*state[:4], fed)
 
     def step(self, x, state):
-        inputs = torch.cat((state.carried, x), dim=-1)
+        inputs = torch.cat((state.fed, x), dim=-1)
         s, hidden_state = self.rnn(inputs, state.hidden_state)
         context, weights = self.attend(s, state)  # the query: s_i, (B, 1, H)
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
-        fed = {"attentional": output, "context": context}.get(self.feed, state.carried)
-        return output, weights, state._replace(hidden_state=hidden_state, carried=fed)
+        fed = {"attentional": output, "context": context}.get(self.feed, state.fed)
+        return output, weights, state._replace(hidden_state=hidden_state, fed=fed)
 
 
 class ContextOutputDecoder(Seq2SeqAttentionDecoder):
@@ -75,47 +112,18 @@ class ContextOutputDecoder(Seq2SeqAttentionDecoder):
 
     def __init__(self, *sizes, **options):
         super().__init__(*sizes, **options)
-        D, H = decoder_sizes(self)
+        D, H = self.attention.key_size, self.rnn.hidden_size
         self.W_c = nn.Linear(D + H, H, bias=False)
 
     def output(self, s, context, x):
         return torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
 
 
-class LayerQueryDecoder(Seq2SeqAttentionDecoder):
-    """The decoder of Bahdanau et al. (2015), with another query than the top layer's.
-
-    layers: "bottom"; "joined", all layers' states side by side; or "mixed", their
-    average with learned shares.
-    """
-
-    def __init__(
-        self,
-        vocab_size,
-        embed_size,
-        num_hiddens,
-        num_layers=2,
-        dropout=0.0,
-        enc_hiddens=None,
-        layers="bottom",
-    ):
-        D, H, L = enc_hiddens or num_hiddens, num_hiddens, num_layers
-        query_size = {"bottom": H, "mixed": H, "joined": L * H}[known_layers(layers)]
-        attention = AdditiveAttention(D, query_size, H, dropout)
-        sizes = vocab_size, embed_size, H, L, dropout, D
-        super().__init__(*sizes, attention=attention)
-        self.layers = layers
-        if layers == "mixed":
-            self.shares = nn.Parameter(torch.zeros(L))  # before softmax
+class BottomQueryDecoder(Seq2SeqAttentionDecoder):
+    """The decoder of Bahdanau et al. (2015), but the lowest layer's state asks."""
 
     def query(self, hidden_state):
-        if self.layers == "bottom":
-            query = hidden_state[0]
-        elif self.layers == "joined":
-            query = torch.cat(tuple(hidden_state), dim=-1)  # (B, LH)
-        else:
-            query = torch.tensordot(self.shares.softmax(0), hidden_state, dims=1)
-        return query.unsqueeze(1)  # (B, 1, query_size)
+        return hidden_state[0].unsqueeze(1)  # (B, 1, H)
 
 
 class HierarchicalDecoder(AttentionDecoder):
@@ -150,9 +158,9 @@ class HierarchicalDecoder(AttentionDecoder):
         keys, hidden, weights = state.projected_keys.chunk(len(self.rnn), -1), [], []
         values, lens = state.enc_outputs, state.enc_valid_lens
         for layer, s in enumerate(state.hidden_state):  # s: (B, H)
-            asked = together(s.unsqueeze(1), state)
-            answers = self.attention[layer].attend(asked, keys[layer], values, lens)
-            context, weight = map(apart, answers)
+            context, weight = self.attention[layer].attend(
+                s.unsqueeze(1), keys[layer], values, lens
+            )
             x, s = self.rnn[layer](torch.cat((context, x), dim=-1), s.unsqueeze(0))
             hidden.append(s)
             weights.append(weight)
@@ -164,306 +172,135 @@ class HierarchicalDecoder(AttentionDecoder):
         return torch.stack(weights).mean(0)
 
 
-class NearDecoder(Seq2SeqAttentionDecoder):
-    """Looks only at source words that are at most `reach` words from a place.
+class WindowState(NamedTuple):
+    """`AttentionState`, and the source position around which the next step looks."""
 
-    A subclass says where that place is.
+    enc_outputs: torch.Tensor  # (B, S, D)
+    projected_keys: torch.Tensor  # (B, S, H)
+    hidden_state: torch.Tensor  # (L, B, H)
+    enc_valid_lens: torch.Tensor  # (B,)
+    place: torch.Tensor  # (B,): from 0, and between two words, too
+    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
+
+
+class WindowDecoder(Seq2SeqAttentionDecoder):
+    """Looks only at source words at most `reach` words from where it looked before.
+
+    That place is the mean position under the weights of the last step, and at first the
+    first word. It has the parameters of the decoder it comes from.
     """
 
     def __init__(self, *sizes, reach=5, **options):
-        check_reach(reach)
+        require_whole("reach", reach)
         super().__init__(*sizes, **options)
         self.reach = reach
 
-    def place(self, queries, state):
-        """Queries (B, k, H) of k hypotheses a sentence -> places, from 0: (B, k, 1).
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        return WindowState(*state[:4], state.enc_outputs.new_zeros(len(enc_valid_lens)))
 
-        Here: what the state carries; after the source's end, its last word.
-        """
-        last = state.enc_valid_lens.reshape(-1, 1, 1) - 1
-        return state.carried.reshape(len(queries), -1, 1).clamp(min=0).minimum(last)
+    def center(self, query, state):
+        """A query (B, 1, H) -> the middle of its window, within the source: (B,)."""
+        return state.place.clamp(min=0).minimum(state.enc_valid_lens - 1)
 
     def shape_weights(self, weights, distance):
-        """Weights and distances from the place, both (B, k, S) -> weights."""
+        """Weights and distances from the middle, both (B, 1, S) -> weights."""
         return weights
 
     def attend(self, query, state):
-        queries = together(query, state)
-        scores = self.attention.score(queries, state.projected_keys)
-        distance = (positions(scores) - self.place(queries, state)).abs()  # (B, k, S)
+        scores = self.attention.score(query, state.projected_keys)  # (B, 1, S)
+        center = self.center(query, state).view(-1, 1, 1)
+        distance = (positions(scores) - center).abs()
         scores = scores.masked_fill(distance > self.reach, -torch.inf)
         weights = masked_softmax(scores, state.enc_valid_lens)
         weights = self.shape_weights(weights, distance)
         context = torch.bmm(self.attention.dropout(weights), state.enc_outputs)
-        return apart(context), apart(weights)
+        return context, weights
 
-
-class WindowDecoder(NearDecoder):
-    """The place is where it looked a step ago: the mean position under its weights.
-
-    The state carries the place, (B,). It has the parameters of the decoder it comes
-    from.
-    """
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        state = super().init_state(enc_outputs, enc_valid_lens)
-        return state._replace(carried=state.enc_outputs.new_zeros(len(enc_valid_lens)))
+    def next_place(self, weights, state):
+        """A step's weights (B, 1, S) and state -> around which place the next looks."""
+        return (weights * positions(weights)).sum(dim=2)[:, 0]
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)
-        place = (weights * positions(weights)).sum(dim=2)[:, 0]
-        return output, weights, state._replace(carried=place)
+        return output, weights, state._replace(place=self.next_place(weights, state))
 
 
-class LocalDecoder(NearDecoder):
+class LocalDecoder(WindowDecoder):
     """Local attention (Luong et al., 2015, section 3.1), here before the update.
 
-    place: "monotonic" (local-m), the number of the step, which the state carries,
-    (B,), and after the source's end its last word; or "predicted" (local-p), S sigmoid(
-    v_p^T tanh(W_p s_{i-1})) of a source of S words. There a weight is multiplied by
-    exp(-d^2 / (2 sigma^2)), with d its distance from the place and sigma = reach / 2:
-    the weights of a step sum to less than 1, as in the paper.
+    place: "monotonic" (local-m), the number of the step, and after the source's end its
+    last word; or "predicted" (local-p), S sigmoid(v_p^T tanh(W_p s_{i-1})) of a source
+    of S words. There a weight is multiplied by exp(-d^2 / (2 sigma^2)), with d its
+    distance from the place and sigma = reach / 2: the weights of a step sum to less
+    than 1, as in the paper.
     """
 
     def __init__(self, *sizes, reach=5, place="monotonic", **options):
-        self.predicted = known_place(place) == "predicted"
+        require_one_of("place", place, ("monotonic", "predicted"))
         super().__init__(*sizes, reach=reach, **options)
+        self.predicted = place == "predicted"
         if self.predicted:
             H = self.rnn.hidden_size
             self.W_p = nn.Linear(H, H, bias=False)
             self.v_p = nn.Linear(H, 1, bias=False)
 
-    def init_state(self, enc_outputs, enc_valid_lens):
-        state = super().init_state(enc_outputs, enc_valid_lens)
-        if self.predicted:
-            return state
-        return state._replace(carried=state.enc_outputs.new_zeros(len(enc_valid_lens)))
-
-    def place(self, queries, state):
+    def center(self, query, state):
         if not self.predicted:
-            return super().place(queries, state)
-        share = torch.sigmoid(self.v_p(torch.tanh(self.W_p(queries))))
-        return state.enc_valid_lens.reshape(-1, 1, 1) * share
+            return super().center(query, state)
+        share = torch.sigmoid(self.v_p(torch.tanh(self.W_p(query))))  # (B, 1, 1)
+        return state.enc_valid_lens * share[:, 0, 0]
 
     def shape_weights(self, weights, distance):
         if not self.predicted:
             return weights
         return weights * torch.exp(-2 * (distance / self.reach) ** 2)
 
-    def step(self, x, state):
-        output, weights, state = super().step(x, state)
-        if not self.predicted:
-            state = state._replace(carried=state.carried + 1)
-        return output, weights, state
+    def next_place(self, weights, state):
+        return state.place + 1
+
+
+class CoverageState(NamedTuple):
+    """`AttentionState`, and how much each source word was looked at so far."""
+
+    enc_outputs: torch.Tensor  # (B, S, D)
+    projected_keys: torch.Tensor  # (B, S, H)
+    hidden_state: torch.Tensor  # (L, B, H)
+    enc_valid_lens: torch.Tensor  # (B,)
+    coverage: torch.Tensor  # (B, S): the sum of the earlier steps' weights
+    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
 
 
 class CoverageDecoder(Seq2SeqAttentionDecoder):
     """A score reads how much its word was looked at before (Tu et al., 2016).
 
     e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j + w_c C_ij): the coverage C_ij is the sum of
-    the earlier steps' weights on j; the state carries it, (B, S). That is one number a
-    word: the paper's larger coverage, kept by a GRU, is left out, and so is fertility,
-    how many words each source word will become, by which the paper divides.
+    the earlier steps' weights on j. That is one number a word: the paper's larger
+    coverage, kept by a GRU, is left out, and so is fertility, how many words each
+    source word will become, by which the paper divides. The score must be additive.
     """
 
     def __init__(self, *sizes, **options):
         super().__init__(*sizes, **options)
-        check_additive(self.attention)
         self.w_c = nn.Linear(1, self.attention.w_v.in_features, bias=False)
 
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
-        return state._replace(carried=torch.zeros_like(state.enc_outputs[:, :, 0]))
+        return CoverageState(*state[:4], torch.zeros_like(state.enc_outputs[:, :, 0]))
 
     def keys(self, state):
-        """U_a h_j + w_c C_ij, for each hypothesis of a beam its own: (B·k, S, H)."""
-        copies = len(state.carried) // len(state.enc_outputs)
-        keys = state.projected_keys.repeat_interleave(copies, dim=0)
-        return keys + self.w_c(state.carried.unsqueeze(2))
+        """U_a h_j + w_c C_ij: (B, S, H)."""
+        return state.projected_keys + self.w_c(state.coverage.unsqueeze(2))
 
     def attend(self, query, state):
-        copies = len(query) // len(state.enc_outputs)
-        values, lens = (
-            tensor.repeat_interleave(copies, dim=0)
-            for tensor in (state.enc_outputs, state.enc_valid_lens)
-        )
-        return self.attention.attend(query, self.keys(state), values, lens)
+        return super().attend(query, state._replace(projected_keys=self.keys(state)))
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)
-        return output, weights, state._replace(carried=state.carried + weights[:, 0])
-
-
-# --- For real text: the same attention, kept from learning by heart ---------------
-
-
-class DropoutEmbedding(nn.Embedding):
-    """Word vectors; in training a share `dropout` of their numbers is set to 0.
-
-    Srivastava et al. (2014). What is left is scaled up, so the mean stays as it was.
-    """
-
-    def __init__(self, vocab_size, embed_size, dropout):
-        super().__init__(vocab_size, embed_size)
-        self.dropout = dropout
-        nn.init.normal_(self.weight, std=embed_size**-0.5)  # it also writes words
-
-    def forward(self, ids):
-        return F.dropout(super().forward(ids), self.dropout, self.training)
-
-
-class Readout(nn.Module):
-    """From state, context and last word, side by side (..., H + D + E), to logits.
-
-    A hidden layer as in the paper's appendix A.2.2, of tanh units. The matrix that
-    writes words is the one that reads them (Press and Wolf, 2017).
-    """
-
-    def __init__(self, embedding, in_size, dropout):
-        super().__init__()
-        self.hidden = nn.Linear(in_size, embedding.embedding_dim)
-        self.dropout = nn.Dropout(dropout)
-        self.out = nn.Linear(embedding.embedding_dim, embedding.num_embeddings)
-        self.out.weight = embedding.weight
-
-    def features(self, inputs):
-        return self.dropout(torch.tanh(self.hidden(inputs)))  # (..., E)
-
-    def forward(self, inputs):
-        return self.out(self.features(inputs))  # (..., V)
-
-
-class TranslatorDecoder(Seq2SeqAttentionDecoder):
-    """`Seq2SeqAttentionDecoder` with dropout on what it reads, and a `Readout`."""
-
-    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-        AttentionDecoder.__init__(self)
-        D, E, H = enc_hiddens, embed_size, num_hiddens
-        self.embedding = DropoutEmbedding(vocab_size, E, dropout)
-        self.attention = AdditiveAttention(D, H, H)
-        self.rnn = make_gru(D + E, H)
-        self.dense = Readout(self.embedding, H + D + E, dropout)
-        self.bridge, self.dropout = Bridge(D, H), nn.Dropout(dropout)
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        return super().init_state((self.dropout(outputs), hidden_state), enc_valid_lens)
-
-    def output(self, s, context, x):
-        return torch.cat((s, context, x), dim=-1)
-
-
-class ReleasedTranslatorDecoder(TranslatorDecoder):
-    """The same in the order of the program that Bahdanau et al. released.
-
-    Update to s_i with the context of the step before, then attend with s_i, which has
-    read the last word. The first update reads what s_0 looks up.
-    """
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        state = super().init_state(enc_outputs, enc_valid_lens)
-        context, _ = self.attend(self.query(state.hidden_state), state)
-        return state._replace(carried=context)  # (B, 1, D)
-
-    def step(self, x, state):
-        inputs = torch.cat((state.carried, x), dim=-1)  # (B, 1, D + E)
-        s, hidden = self.rnn(inputs, state.hidden_state)  # s_i
-        context, weights = self.attend(self.query(hidden), state)
-        state = state._replace(hidden_state=hidden, carried=context)
-        return self.output(s, context, x), weights, state
-
-
-class UntiedTranslatorDecoder(TranslatorDecoder):
-    """The same, but the matrix that writes words is not the one that reads them."""
-
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.dense.out.weight = nn.Parameter(self.embedding.weight.detach().clone())
-
-
-class PlainTranslatorDecoder(TranslatorDecoder):
-    """The same without a readout: words are written from s_i alone (dropout on it)."""
-
-    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-        sizes = vocab_size, embed_size, num_hiddens, dropout, enc_hiddens
-        super().__init__(*sizes)
-        self.dense = nn.Linear(num_hiddens, vocab_size)
-
-    def output(self, s, context, x):
-        return self.dropout(s)
-
-
-class FixedTranslatorDecoder(Seq2SeqDecoder):
-    """`TranslatorDecoder` without attention: one context, the encoder's last state."""
-
-    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-        Decoder.__init__(self)
-        D, E, H = enc_hiddens, embed_size, num_hiddens
-        self.embedding = DropoutEmbedding(vocab_size, E, dropout)
-        self.rnn = make_gru(D + E, H)
-        self.dense = Readout(self.embedding, H + D + E, dropout)
-        self.bridge, self.dropout = Bridge(D, H), nn.Dropout(dropout)
-
-    def init_state(self, enc_outputs, enc_valid_lens=None):
-        _, hidden_state = enc_outputs
-        return super().init_state((None, self.dropout(hidden_state)))
-
-    def unroll(self, embedded, state):
-        states, new_state = super().unroll(embedded, state)
-        context = state.context.unsqueeze(1).expand(-1, embedded.shape[1], -1)
-        return torch.cat((states, context, embedded), dim=-1), new_state
-
-
-def decoder_sizes(decoder):
-    """(D, H) of a decoder whose GRU reads context and word."""
-    D = decoder.rnn.input_size - decoder.embedding.embedding_dim
-    return D, decoder.rnn.hidden_size
+        coverage = state.coverage + weights[:, 0]
+        return output, weights, state._replace(coverage=coverage)
 
 
 def positions(weights):
     """0 … S - 1, for weights or scores (B, T, S)."""
     return torch.arange(weights.shape[2], device=weights.device)
-
-
-def fed_size(feed, enc_hiddens, num_hiddens):
-    """How wide that is which LuongDecoder feeds; ValueError, in words, if unknown."""
-    sizes = {"attentional": num_hiddens, "context": enc_hiddens, "nothing": 0}
-    if feed not in sizes:
-        raise ValueError(f"feed must be one of {sorted(sizes)}, got {feed!r}")
-    return sizes[feed]
-
-
-def known_layers(layers):
-    """Return layers; ValueError, in words, unless LayerQueryDecoder knows them."""
-    known = ("bottom", "joined", "mixed")
-    if layers not in known:
-        raise ValueError(
-            f"layers must be one of {known}, got {layers!r}; for the top layer take "
-            "Seq2SeqAttentionDecoder"
-        )
-    return layers
-
-
-def known_place(place):
-    """Return place; ValueError, in words, unless LocalDecoder knows it."""
-    known = ("monotonic", "predicted")
-    if place not in known:
-        raise ValueError(f"place must be one of {known}, got {place!r}")
-    return place
-
-
-def check_additive(attention):
-    """ValueError, in words, unless the score is additive."""
-    if not isinstance(attention, AdditiveAttention):
-        raise ValueError(
-            f"coverage is a part of the additive score, got {type(attention).__name__}"
-        )
-
-
-def check_reach(reach):
-    """ValueError, in words, unless a window can reach so far."""
-    if not isinstance(reach, (int, float)) or not reach >= 1:
-        raise ValueError(
-            f"reach must be a number of words, at least 1, got {reach!r}: 5 looks at "
-            "five words to each side of the place"
-        )

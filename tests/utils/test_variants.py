@@ -16,8 +16,7 @@ from helpers.models import (
 )
 from torch.optim.swa_utils import AveragedModel
 
-from utils.models import build_model
-from utils.variants import DropoutEmbedding
+from utils.translator import DropoutEmbedding
 
 same = torch.testing.assert_close
 
@@ -40,15 +39,8 @@ def context_output(decoder, x, states, source, _):
     return torch.tanh(decoder.W_c.weight @ joined), weights, states, None
 
 
-def layer_query(decoder, x, states, source, _):
-    if decoder.layers == "bottom":
-        query = states[0]
-    elif decoder.layers == "joined":
-        query = torch.cat([states[layer] for layer in range(len(states))])
-    else:
-        powers = torch.exp(decoder.shares)
-        query = sum(p / powers.sum() * s for p, s in zip(powers, states, strict=True))
-    _, weights, states = bahdanau(decoder, x, query, states, source)
+def bottom_query(decoder, x, states, source, _):
+    _, weights, states = bahdanau(decoder, x, states[0], states, source)
     return states[-1], weights, states, None
 
 
@@ -138,12 +130,6 @@ def released_translator(decoder, x, states, source, context):
     return torch.cat((states[-1], context, x)), weights, states, context
 
 
-def plain_translator(decoder, x, states, source, _):
-    """Words are written from s_i alone."""
-    _, weights, states = bahdanau(decoder, x, states[-1], states, source)
-    return states[-1], weights, states, None
-
-
 def fixed_translator(decoder, x, states, source, _):
     """One context, the encoder's last state; the same readout."""
     context = source[1][-1]
@@ -157,9 +143,7 @@ STEPS = {
     "luong, context fed": luong,
     "luong, nothing fed": luong,
     "context output": context_output,
-    "bottom": layer_query,
-    "joined": layer_query,
-    "mixed": layer_query,
+    "bottom query": bottom_query,
     "hierarchical": hierarchical,
     "window": window,
     "window, general": window,
@@ -169,8 +153,6 @@ STEPS = {
     "translator": translator,
     "translator, one size": translator,
     "released translator": released_translator,
-    "untied translator": translator,
-    "plain translator": plain_translator,
     "fixed translator": fixed_translator,
 }
 
@@ -237,25 +219,6 @@ def test_the_matrix_is_one_object_and_stays_one(name):
             model.decoder.embedding.weight.add_(change)
         averaged.update_parameters(model)
     same(averaged.module.decoder.dense.out.weight.float(), before + 1)
-
-
-def test_an_untied_matrix_begins_as_a_copy_and_goes_its_own_way():
-    sizes = [a_model(name).decoder for name in ("translator", "untied translator")]
-    tied, untied = (sum(p.numel() for p in decoder.parameters()) for decoder in sizes)
-    assert untied - tied == sizes[1].embedding.weight.numel()
-    torch.manual_seed(0)
-    decoder = build_model("untied translator", 5, 7, 3, 6, 8, 0.0).decoder
-    assert torch.equal(decoder.dense.out.weight, decoder.embedding.weight)
-    decoder.dense(torch.randn(2, 17)).sum().backward()
-    assert decoder.embedding.weight.grad is None
-
-
-def test_without_a_readout_the_state_has_its_dropout():
-    model = a_model("plain translator", dropout=0.5)
-    state = model.decoder.init_state(model.encoder(*a_batch()[::2]), a_batch()[2])
-    model.decoder.dropout.train()
-    written = [model.decoder(a_batch()[1], state)[0] for _ in range(4)]
-    assert not all(torch.equal(written[0], other) for other in written)
 
 
 def test_both_uses_of_the_matrix_give_it_gradient():

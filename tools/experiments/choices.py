@@ -70,13 +70,13 @@ def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm."""
     plan = ARMS[arm]
     sizes = {**settings, **plan, **plan.get("changed", {})}
-    options = {n: plan[n] for n in ("score", "feed", "layers") if n in plan}
+    options = {n: plan[n] for n in ("score", "feed") if n in plan}
     if plan.get("score") == "location":
         options["num_positions"] = settings["positions"]
     kinds = {
         "feed": "luong",
         "context_in_output": "context output",
-        "layers": "layer query",
+        "layers": "bottom query",
         "hierarchical": "hierarchical",
     }
     kind = next((kinds[name] for name in plan if name in kinds), "attention")

@@ -90,8 +90,6 @@ ARMS = {  # what differs from the small full model
     "no dropout": {"dropout": 0.0},
     "no label smoothing": {"label_smoothing": 0.0},
     "no remedies": {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0},
-    "not tied": {"decoder": "untied translator"},
-    "no readout": {"decoder": "plain translator"},
     "fixed context": FIXED,
     "fixed context, rate 0.001": {**FIXED, "lr": 0.001},
     "fixed context, rate 0.006": {**FIXED, "lr": 0.006},
