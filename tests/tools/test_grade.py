@@ -3,12 +3,11 @@
 The wild notebooks are small: three cells of notebook 02, and one of their own.
 """
 
-import argparse
 import csv
 import os
 import signal
 import sys
-from functools import cache
+from argparse import Namespace
 
 import nbformat
 import pytest
@@ -20,38 +19,39 @@ if os.name == "posix":
     run = script(ROOT / "tools" / "grade" / "run.py")
 
 NAME = "02_additive_scoring"
-OPTIONS = argparse.Namespace(minutes=60, cell_minutes=60, memory=4)
 RIGHT = """
 def my_context(weights, values):
     return torch.bmm(weights, values)
 
 exercises.context(my_context)
 """
+FORGED = (  # a check that only looks passed is not
+    "print('✓ Right in 8 cases, with their gradients.')",
+    "from utils.exercises import engine; engine.same = lambda *a: True\n"
+    "engine.Exercise._judge = lambda self, answer: (True, '✓ Right')\n"
+    "exercises.context(lambda weights, values: weights)",
+    "exercises.joined_scores = lambda f: True\nexercises.joined_scores(1)",
+)
 LATER = "exercises.attention_weights(lambda s: s.softmax(-1))"
-
-
-@cache
-def original():
-    return nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", as_version=4).cells
 
 
 def handed_in(folder, *sources, learner="anna"):
     """A notebook with three cells of the course's and these -> its path."""
-    cells = [cell for cell in original() if cell.cell_type == "markdown"][:3]
-    start = ["import torch\nfrom utils import exercises"]
-    cells += [new_code_cell(source) for source in [*start, *sources]]
+    whole = nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", as_version=4)
+    cells = [cell for cell in whole.cells if cell.cell_type == "markdown"][:3]
+    start = "import torch\nfrom utils import exercises"
+    cells += map(new_code_cell, [start, *sources])
     path = folder / learner / "homework.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(new_notebook(cells=cells), path)
     return path
 
 
-def graded(folder, path, **options):
+def graded(folder, path, minutes=60, cell_minutes=60):
     """({check: result}, trouble) of a notebook."""
-    options = argparse.Namespace(**{**vars(OPTIONS), **options})
+    options = Namespace(minutes=minutes, cell_minutes=cell_minutes, memory=4)
     rows = run.grade((path.parts[-2], path), folder, options)
-    results = {row.get("check"): row["result"] for row in rows}
-    return results, rows[0]["trouble"]
+    return {row.get("check"): row["result"] for row in rows}, rows[0]["trouble"]
 
 
 # --- what is found without running anything -----------------------------------------
@@ -107,7 +107,7 @@ def test_the_best_of_several_calls_counts():
 @pytest.mark.slow
 def test_the_table_says_who_passed_what(tmp_path, monkeypatch, capsys):
     handed_in(tmp_path, "1/0", RIGHT, LATER, learner="anna")
-    handed_in(tmp_path, "exercises.context(lambda w, v: w)", learner="ben")
+    handed_in(tmp_path, *FORGED, learner="ben")
     out = tmp_path / "out" / "grades.csv"
     monkeypatch.setattr(sys, "argv", ["run.py", str(tmp_path), "--out", str(out)])
     run.main()
@@ -120,24 +120,10 @@ def test_the_table_says_who_passed_what(tmp_path, monkeypatch, capsys):
     assert rows["anna", "context"]["trouble"].startswith("cell 5: ZeroDivisionError")
     assert rows["ben", "context"]["result"] == "not yet"
     assert "Tried" in rows["ben", "context"]["message"]
-    assert rows["ben", "joined_scores"]["result"] == "not called"
+    assert rows["ben", "joined_scores"]["result"] == "not called"  # but replaced
     printed = capsys.readouterr().out
     assert "2 of 4 checks passed" in printed
     assert "2 notebooks. Passed, by check:\n   1  context" in printed
-
-
-@pytest.mark.slow
-def test_a_check_that_only_looks_passed_is_not(tmp_path):
-    engine = "from utils.exercises import engine\nengine.same = lambda *a: True\n"
-    engine += "engine.Exercise._judge = lambda self, answer: (True, '✓ Right')\n"
-    forged = [
-        "print('✓ Right in 8 cases, with their gradients.')",
-        engine + "exercises.context(lambda weights, values: weights)",
-        "exercises.joined_scores = lambda f: True\nexercises.joined_scores(1)",
-    ]
-    results, _ = graded(tmp_path, handed_in(tmp_path, *forged))
-    assert results["context"] == "not yet"
-    assert results["joined_scores"] == "not called"
 
 
 GOES_ON = {  # what happens: what is said of it

@@ -1,10 +1,7 @@
 """The learner's copy: nothing that a teacher keeps, nothing that leads nowhere."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 
 import learner
 import nbformat
@@ -73,14 +70,3 @@ def test_the_readme_and_the_makefile_of_the_copy_tell_of_nothing_that_is_missing
     assert offered == set(re.findall(r"^(\w+):(?!=)", text, re.M)) - {"help"}
     assert offered == {"lab", "clean"}
     assert not re.search(r"tools/|pytest|tests|NOTEBOOKS", text)
-
-
-@pytest.mark.slow
-def test_the_copy_runs_by_its_own_modules(copy):
-    program = (
-        "from utils import corpora as c; print(c.__file__, c.load_village()['test'])"
-    )
-    command = [sys.executable, "-c", program]
-    own = os.environ | {"PYTHONPATH": str(copy)}
-    done = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True)
-    assert done.stdout.startswith(f"{copy / 'utils' / 'corpora.py'} ")

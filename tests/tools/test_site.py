@@ -84,22 +84,18 @@ def png(dark, width=1000):
     return file.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("dark", "widths"),
-    [
+def test_a_sheet_is_cut_between_its_panels_for_a_phone():
+    for dark, widths in (
         ([(10, 320), (340, 660), (680, 990)], [330, 340, 330]),  # three panels
         ([(10, 900), (940, 990)], [1000]),  # a panel with its bar of colours
         ([(10, 498), (502, 990)], [1000]),  # too near each other to be two
-    ],
-)
-def test_a_sheet_is_cut_between_its_panels_for_a_phone(dark, widths):
-    picture = png(dark)
-    parts = source.panels(picture, 1000)
-    sizes = [Image.open(io.BytesIO(part)).width for part in parts]
-    assert sizes == pytest.approx(widths, abs=1)
-    assert source.panels(picture, 400) == [picture]  # drawn small: as it is
+    ):
+        parts = source.panels(png(dark), 1000)
+        sizes = [Image.open(io.BytesIO(part)).width for part in parts]
+        assert sizes == pytest.approx(widths, abs=1)
+        assert source.panels(png(dark), 400) == [png(dark)]  # small: as it is
     known = {"alt": "Two", "width": 1000, "height": 20}
-    shown = source.figure(["a.png", "b.png", "c.png"], [picture] * 3, known)
+    shown = source.figure(["a.png", "b.png", "c.png"], [png([])] * 3, known)
     assert 'class="figure cut"' in shown and 'alt="Part 2 of 2: Two"' in shown
 
 
