@@ -13,8 +13,6 @@ from utils.attention import BilinearAttention
 from utils.data import Batch
 from utils.text import UNK_ID
 
-SEEDS = (0, 1, 2)
-SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
 RATES = 0.003, 0.006, 0.012
 SETTINGS = {
     "direction": "en-fr",
@@ -58,11 +56,10 @@ ERASED = "untrained", "fixed context", "dot", "general", "additive"
 
 def plan(done):
     """The runs: an untrained model; each arm at its own rate, most at both budgets."""
-    named = [{"arm": "untrained", "seed": seed} for seed in SEEDS]
-    for arm in ARMS:
-        if arm != "untrained":
-            budgets = [SHORT] if arm in ONE_BUDGET else [SHORT, LONG]
-            named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
+    named = [{"arm": "untrained", "seed": seed} for seed in runs.SEEDS]
+    for arm in list(ARMS)[:-1]:
+        budgets = runs.BUDGETS[: 1 if arm in ONE_BUDGET else 2]
+        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
     return named
 
 
@@ -138,10 +135,7 @@ def layers_aer(model, pairs, vocabs):
 def run(settings, arm, seed, num_epochs=0, lr=None):
     """Train one arm with one seed; its figures on the test split."""
     about = {**settings, **ARMS[arm].get("changed", {})}
-    corpus, vocabs = runs.village(about["direction"])
-    pairs, valid, test = (
-        runs.up_to(corpus[s], about["max_words"]) for s in ("train", "valid", "test")
-    )
+    vocabs, pairs, valid, test = runs.short_sentences(about)
     model, figures = build_arm(arm, vocabs, seed, settings), {}
     if num_epochs:
         about |= {"num_epochs": num_epochs, "lr": lr}
@@ -151,6 +145,6 @@ def run(settings, arm, seed, num_epochs=0, lr=None):
         figures["aer"] = runs.aer_of(model, test, vocabs)
     if "hierarchical" in ARMS[arm]:
         figures["aer_of_layers"] = layers_aer(model, test, vocabs)
-    if arm in ERASED and num_epochs < LONG["num_epochs"]:
+    if arm in ERASED and num_epochs <= 4:
         figures |= agreement(model, test[: settings["erased"]], vocabs)
     return figures

@@ -32,8 +32,6 @@ from utils.tasks import join_pairs
 
 ENDS = 2, 6, 10, 15, 20, 25, 30, 40, 50, 60
 BUCKETS = [(low + 1, high) for low, high in pairwise(ENDS)]
-SEEDS = (0, 1, 2)
-SHORT, LONG = {"times": 1}, {"times": 3}
 RATES = 0.006, 0.012, 0.024
 SETTINGS = {
     "direction": "en-fr",
@@ -72,11 +70,8 @@ OPTIONS = "place", "reach", "score", "feed"  # of the arm's kind
 
 def plan(done):
     """Each arm at its own rate, at both budgets."""
-    return [
-        run
-        for arm in ARMS
-        for run in runs.at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
-    ]
+    budgets, arms = [{"times": 1}, {"times": 3}], [{"arm": arm} for arm in ARMS]
+    return sum((runs.at_own_rate(done, arm, RATES, budgets) for arm in arms), [])
 
 
 def reverse_sources(pairs):

@@ -12,8 +12,6 @@ from utils.metrics import alignment_error_rate
 from utils.models import build_model
 from utils.rnnsearch import VARIANTS
 
-SEEDS = (0, 1, 2)
-SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
 RATES = 0.003, 0.006, 0.012
 SETTINGS = {
     "direction": "en-fr",
@@ -38,9 +36,9 @@ LONGER = (
 def plan(done):
     """Each arm at its own rate; those of LONGER at both budgets."""
     named = []
-    for arm in (*LONGER, *(arm for arm in ARMS if arm not in LONGER)):
-        budgets = [SHORT, LONG] if arm in LONGER else [SHORT]
-        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets, SEEDS)
+    for arm in sorted(ARMS, key=lambda arm: arm not in LONGER):
+        budgets = runs.BUDGETS[: 2 if arm in LONGER else 1]
+        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
     return named
 
 
@@ -73,10 +71,7 @@ def run(settings, arm, seed, num_epochs, lr):
 
     aer_shifted: of the weights' rows moved down by one.
     """
-    corpus, vocabs = runs.village(settings["direction"])
-    pairs, valid, test = (
-        runs.up_to(corpus[s], settings["max_words"]) for s in ("train", "valid", "test")
-    )
+    vocabs, pairs, valid, test = runs.short_sentences(settings)
     model = build(arm, vocabs, seed, settings)
     about = {**settings, "num_epochs": num_epochs, "lr": lr}
     figures = runs.trained(model, pairs, valid, vocabs, seed, about)

@@ -33,6 +33,8 @@ from utils.models import build_model
 from utils.training import Trainer, batch_loss, evaluate_loss
 
 RESULTS = DATA / "results"
+SEEDS = 0, 1, 2
+BUDGETS = {"num_epochs": 4}, {"num_epochs": 12}  # the short one and the long one
 
 
 def village(direction):
@@ -44,6 +46,13 @@ def village(direction):
 def up_to(pairs, max_words):
     """Those with at most so many source words."""
     return [pair for pair in pairs if len(pair.source) <= max_words]
+
+
+def short_sentences(about):
+    """The vocabularies of a direction; pairs up to max_words of train, valid, test."""
+    corpus, vocabs = village(about["direction"])
+    splits = (corpus[split] for split in ("train", "valid", "test"))
+    return vocabs, *(up_to(pairs, about["max_words"]) for pairs in splits)
 
 
 def build(kind, vocabs, seed, settings, **options):
@@ -63,29 +72,20 @@ def loss_of(model):
     return by_hand.loss
 
 
-def train(model, pairs, vocabs, seed, plan, checkpoint=None):
-    """Train by the plan's num_epochs, batch_size and lr; returns the Trainer.
+def trained(model, pairs, valid, vocabs, seed, plan, checkpoint=None):
+    """Train by the plan's num_epochs, batch_size and lr; what every run stores of it.
 
     label_smoothing: 0 where the plan has none. seed: of the order of the batches.
-    checkpoint: called after each epoch.
+    checkpoint: called after each epoch. Losses are in nats a token. train_loss: the
+    mean of the last epoch, dropout and all; valid_loss: at its end. cpu_seconds: of the
+    training, one thread.
     """
+    start, smoothing = time.process_time(), plan.get("label_smoothing", 0.0)
     loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
-    loss_function = partial(
-        loss_of(model), label_smoothing=plan.get("label_smoothing", 0.0)
-    )
+    loss = partial(loss_of(model), label_smoothing=smoothing)
     epochs, lr = plan["num_epochs"], plan["lr"]
-    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=loss_function)
-    return trainer.fit(checkpoint=checkpoint, progress=sys.stderr.isatty())
-
-
-def trained(model, pairs, valid, vocabs, seed, plan, checkpoint=None):
-    """`train`, and what every run stores of it; losses in nats a token.
-
-    train_loss: the mean of the last epoch, dropout and all; valid_loss: at its end.
-    cpu_seconds: of the updates, one thread.
-    """
-    start = time.process_time()
-    trainer = train(model, pairs, vocabs, seed, plan, checkpoint)
+    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=loss)
+    trainer.fit(checkpoint=checkpoint, progress=sys.stderr.isatty())
     seconds = time.process_time() - start
     loader = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
     return {
@@ -130,7 +130,7 @@ def attention_links(model, pairs, vocabs):
 # A plan
 
 
-def at_own_rate(done, arm, rates, budgets, seeds):
+def at_own_rate(done, arm, rates, budgets=BUDGETS, seeds=SEEDS):
     """The runs of an arm: the first seed at each rate, all seeds at the best of them.
 
     done: stored entries. arm: the run's arguments that name the arm; budgets: a list of

@@ -1,9 +1,6 @@
 """What a score costs: one step of attention, with its gradient, and a whole decoder's.
 
-Notebook 15 reads what is stored. About a minute, with nothing else running. The scores
-are timed in turn, in random order, so that a slow moment of the machine meets all of
-them; stored are the median, the fastest and the slowest of `rounds` times, in
-microseconds.
+Notebook 15 reads what is stored. About a minute, with nothing else running.
 """
 
 import random
@@ -15,7 +12,6 @@ import torch
 
 from utils.models import build_attention, build_model
 
-LEAST = 5e-3  # seconds: a time covers as many calls as fill them
 SETTINGS = {
     "batch_size": 64,
     "threads": 1,
@@ -31,28 +27,21 @@ def plan(done):
     return [{}]
 
 
-def in_turn(calls, rounds, seconds):
-    """Each call timed in turn: {name: [median, fastest, slowest]} in µs.
+def microseconds(calls, rounds, clock=time.perf_counter, repeat=1):
+    """{name: [median, fastest, slowest]} of each call's rounds, `repeat` calls each.
 
-    seconds(call): what one call takes. A round that isn't counted goes first.
+    They are timed in turn, in random order, so that a slow moment of the machine meets
+    all of them. A round that isn't counted goes first.
     """
     times = {name: [] for name in calls}
-    for number in range(rounds + 1):
-        for name in random.sample(list(calls), len(calls)):  # none follows always
-            taken = seconds(calls[name])
-            if number > 0:
-                times[name].append(1e6 * taken)
-    return {n: [f(t) for f in (statistics.median, min, max)] for n, t in times.items()}
-
-
-def seconds_a_call(call):
-    """The mean of as many calls as fill LEAST seconds."""
-    call()  # what it reads is in the cache now
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < LEAST:
-        call()
-        calls += 1
-    return (time.perf_counter() - start) / calls
+    for _ in range(rounds + 1):
+        for name in random.sample(list(calls), len(calls)):
+            start = clock()
+            for _ in range(repeat):
+                calls[name]()
+            times[name].append(1e6 * (clock() - start) / repeat)
+    three = statistics.median, min, max
+    return {name: [of(own[1:]) for of in three] for name, own in times.items()}
 
 
 def calls_of(settings):
@@ -65,11 +54,9 @@ def calls_of(settings):
     @torch.enable_grad()
     def gradient(attention, keys):
         """Forward and backward, as in training: to query, keys, values, parameters."""
-        inputs = [queries.detach().requires_grad_(), states.detach().requires_grad_()]
-        keys = keys.detach().requires_grad_() if keys is not states else inputs[1]
-        context, _ = attention.attend(inputs[0], keys, inputs[1], lens)
-        learnt = [p for n, p in attention.named_parameters() if n != "W_k.weight"]
-        context.sum().backward(inputs=[*inputs, keys, *learnt])
+        inputs = (x.detach().requires_grad_() for x in (queries, keys, states))
+        context, _ = attention.attend(*inputs, lens)
+        context.sum().backward()
 
     found = {"attention": {}, "with its gradient": {}, "decoder's whole step": {}}
     attention_of, gradient_of, step_of = found.values()
@@ -90,6 +77,6 @@ def run(settings):
     """{what is timed: {score: [median, fastest, slowest]}}, in microseconds."""
     found = {}
     for what, calls in calls_of(settings).items():
-        times = in_turn(calls, settings["rounds"], seconds_a_call)
+        times = microseconds(calls, settings["rounds"], repeat=5)
         found[what] = {n: [round(t, 1) for t in row] for n, row in times.items()}
     return {"microseconds": found}

@@ -11,7 +11,6 @@ rate falls to 0 at a training's end, so a score on the way is lower than that of
 training planned to end there: compare curves with curves, and ends with ends.
 """
 
-import statistics
 import time
 from functools import partial
 from itertools import islice
@@ -19,7 +18,7 @@ from itertools import islice
 import torch
 
 from tools.experiments import runs
-from tools.experiments.score_speed import in_turn
+from tools.experiments.score_speed import microseconds
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
@@ -28,8 +27,6 @@ from utils.models import build_model
 from utils.training import train_step
 from utils.transformer import MultiHeadAttention
 
-SEEDS = (0, 1, 2)
-SHORT, LONG = {"num_epochs": 4}, {"num_epochs": 12}
 RATES = 0.003, 0.006, 0.012
 SETTINGS = {
     "direction": "en-fr",
@@ -70,9 +67,9 @@ def plan(done):
         if what not in timed:
             return named[:n]
     brief = {"arm": "brief", "num_epochs": 3, "lr": 6e-3}
-    named += [{**brief, "seed": seed} for seed in SEEDS]
+    named += [{**brief, "seed": seed} for seed in runs.SEEDS]
     for arm in COMPARED:
-        named += runs.at_own_rate(done, {"arm": arm}, RATES, [SHORT, LONG], SEEDS)
+        named += runs.at_own_rate(done, {"arm": arm}, RATES)
     return named
 
 
@@ -138,10 +135,8 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     if times:
         return {"times": TIMES[times](settings)}
     about = {**settings, **ARMS[arm], "num_epochs": num_epochs, "lr": lr}
-    corpus, vocabs = runs.village(about["direction"])
-    pairs, valid, test = (
-        runs.up_to(corpus[s], about["max_words"]) for s in ("train", "valid", "test")
-    )
+    vocabs, pairs, valid, test = runs.short_sentences(about)
+    every = runs.village(about["direction"])[0]["test"]
     model, curve = build(arm, vocabs, seed, settings), []
 
     def score(trainer):
@@ -149,7 +144,6 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
         curve.append([trainer.step, runs.bleu_of(model, watched, vocabs)])
 
     figures = runs.trained(model, pairs, valid, vocabs, seed, about, score)
-    every = corpus["test"]
     _, by_length = runs.bleu_by_length(model, every, vocabs, settings["buckets"])
     return {
         **figures,  # cpu_seconds with those of the curve's translations
@@ -161,14 +155,7 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     }
 
 
-# Times
-
-
-def processor_seconds(call):
-    """Of one thread: what other programs do meanwhile isn't counted."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
+# Times: of the processor, so that what other programs do meanwhile isn't counted
 
 
 def updates(batch, vocabs):
@@ -188,63 +175,51 @@ def updates(batch, vocabs):
 
 def time_corpus(settings):
     """Processor seconds of an update on the corpus, from some of its batches."""
-    corpus, vocabs = runs.village(settings["direction"])
-    pairs = runs.up_to(corpus["train"], settings["max_words"])
+    vocabs, pairs, _, _ = runs.short_sentences(settings)
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
-    total = {}
+    total = dict.fromkeys([*COMPARED, "additive, recorded"], 0.0)
     for batch in islice(loader, settings["timed"]):
-        times = in_turn(updates(batch, vocabs), 2, processor_seconds)
-        for name, (middle, _, _) in times.items():
-            total.setdefault(name, []).append(middle)
-    means = {name: statistics.mean(times) / 1e6 for name, times in total.items()}
-    return {
-        "update": {name: round(seconds, 5) for name, seconds in means.items()},
-        "updates_an_epoch": len(loader),
-    }
+        times = microseconds(updates(batch, vocabs), 2, time.process_time)
+        total = {
+            name: seconds + times[name][0] / 1e6 for name, seconds in total.items()
+        }
+    update = {name: round(s / settings["timed"], 5) for name, s in total.items()}
+    return {"update": update, "updates_an_epoch": len(loader)}
 
 
-def a_word(settings, batch_size, calls):
+def time_words(settings, batch_size, calls):
     """µs a target word: {S: {name: [median, fastest, slowest]}}.
 
-    calls(source, lens) -> {name: a call}, for random sentences of S words each.
+    calls(source, lens, vocabs) -> {name: a call}, for random sentences of S words; a
+    translation has as many words as its source.
     """
     about, result = settings["times"], {}
+    vocab = range(about["vocab_size"])
     for S in about["lengths"]:
         torch.manual_seed(0)
-        source = torch.randint(4, about["vocab_size"], (batch_size, S))
-        named = calls(source, torch.full((batch_size,), S))
-        times = in_turn(named, about["rounds"], processor_seconds)
+        source = torch.randint(4, len(vocab), (batch_size, S))
+        named = calls(source, torch.full((batch_size,), S), (vocab, vocab))
+        times = microseconds(named, about["rounds"], time.process_time)
         words = batch_size * S
         result[S] = {n: [round(t / words, 2) for t in row] for n, row in times.items()}
     return result
 
 
-def time_training(settings):
-    """`a_word` of an update; a translation has as many words as its source."""
-    vocab = range(settings["times"]["vocab_size"])
-
-    def calls(source, lens):
-        return updates(Batch(source, lens, source, source, lens), (vocab, vocab))
-
-    return a_word(settings, settings["times"]["training_batch"], calls)
+def training(source, lens, vocabs):
+    return updates(Batch(source, lens, source, source, lens), vocabs)
 
 
-def time_decoding(settings):
-    """`a_word` of decoding, encoder included."""
-    vocab = range(settings["times"]["vocab_size"])
-
-    def calls(*source):
-        models = {arm: build(arm, (vocab, vocab)).eval() for arm in COMPARED}
-        named = {arm: partial(decode, model, *source) for arm, model in models.items()}
-        again = partial(read_again, models["Transformer 64"], *source)
-        return {**named, "prefix read again": again}
-
-    return a_word(settings, settings["times"]["decoding_batch"], calls)
+def decoding(source, lens, vocabs):
+    """The encoder included."""
+    models = {arm: build(arm, vocabs).eval() for arm in COMPARED}
+    named = {arm: partial(decode, model, source, lens) for arm, model in models.items()}
+    again = partial(read_again, models["Transformer 64"], source, lens)
+    return {**named, "prefix read again": again}
 
 
 @torch.no_grad()
 def decode(model, source, lens):
-    """Write as many words as the source has, one by one, the encoder included."""
+    """Write as many words as the source has, one by one."""
     state = model.decoder.init_state(model.encoder(source, lens), lens)
     for _ in range(source.shape[1]):
         _, state = model.decoder(source[:, :1], state)
@@ -260,4 +235,8 @@ def read_again(model, source, lens):
         words = torch.cat((words, scores[:, -1:].argmax(dim=-1)), dim=1)
 
 
-TIMES = {"training": time_training, "decoding": time_decoding, "corpus": time_corpus}
+TIMES = {
+    "training": lambda s: time_words(s, s["times"]["training_batch"], training),
+    "decoding": lambda s: time_words(s, s["times"]["decoding_batch"], decoding),
+    "corpus": time_corpus,
+}
