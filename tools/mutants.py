@@ -86,14 +86,12 @@ training
     += batch.target_lens.sum().item() => += batch.target_out.numel()
   validation weighs batches by sentences
     count = batch.target_lens.sum().item() => count = len(batch.target_lens)
-  an interrupted epoch skips a batch
-    if index < done: => if index < done + (done > 0):
+  an interrupted epoch keeps its losses
+    del self.losses[len(self.history) * per_epoch :] => pass
   a resumed optimizer starts anew
-    "state": state} => "state": {}}
+    "state": dict(enumerate(adam))} => "state": {}}
   a resumed training draws other random numbers
-    torch.set_rng_state(rng_state) => torch.get_rng_state()
-  an interrupt during an update is swallowed
-    if held and callable(handler): => if held and not handler:
+    torch.set_rng_state(tensors["random state"]) => torch.get_rng_state()
   validation keeps what a gradient needs
     @torch.no_grad()\ndef evaluate_loss( => def evaluate_loss(
   a rate that rises to the end is refused
@@ -166,7 +164,11 @@ checkpoint
   a stored model can be read by its owner alone
     os.chmod(partial, 0o644) => os.chmod(partial, 0o600)
   a save that fails leaves a file
-    os.unlink(partial) => partial
+    Path(partial).unlink(missing_ok=True) => partial
+  a stored loss may be NaN
+    is_number(number) and math.isfinite(number) => is_number(number)
+  a parameter of whole numbers is loaded
+    "floats" if tensor.is_floating_point() else => "floats" if tensor.dtype else
   a file of another format is read
     if metadata.get("format") != FORMAT: => if "format" not in metadata:
 text

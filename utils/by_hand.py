@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from utils.attention import AdditiveAttention, length_mask
+from utils.guards import require_share
 from utils.seq2seq import (
     Bridge,
     EncoderDecoder,
@@ -33,7 +34,7 @@ from utils.seq2seq import (
     check_source,
 )
 from utils.text import PAD_ID
-from utils.training import batch_loss, require_smoothing
+from utils.training import batch_loss
 from utils.translator import (
     DropoutEmbedding,
     FixedTranslatorDecoder,
@@ -314,7 +315,7 @@ def loss(model, batch, label_smoothing=0.0):
 def own_loss(model, batch, label_smoothing=0.0):
     """`loss` without the comparison."""
     encoder, decoder = model.encoder, model.decoder
-    require_smoothing(label_smoothing)
+    require_share("label_smoothing", label_smoothing)
     check_source(batch.source, batch.source_lens, encoder.embedding.num_embeddings)
     check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
     real = batch.target_out != PAD_ID  # (B, T)

@@ -1,8 +1,8 @@
 """Checkpoints: a file that holds a model as itself, its vocabularies, its training."""
 
 import base64
-import contextlib
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -11,14 +11,15 @@ from typing import NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch.overrides import TorchFunctionMode
 
+from utils.guards import is_number
 from utils.models import build_model
 from utils.seq2seq import EncoderDecoder
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
 
 FORMAT = "learning-to-align checkpoint 1"
+EPOCH = ("train_loss", "valid_loss", "seconds", "tokens")  # what its history says
 
 
 class Checkpoint(NamedTuple):
@@ -43,7 +44,8 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
     notes: plain values to store along, such as scores and settings.
     """
     path = Path(path)
-    require_saveable(model, (src_vocab, tgt_vocab))
+    require_saveable(model)
+    require_vocabs(model.config, (src_vocab, tgt_vocab))
     if trainer is not None and trainer.model is not model:
         raise ValueError(
             "with trainer=, the model to save is trainer.model; the trainer trains "
@@ -52,8 +54,8 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
     tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
     training = None
     if trainer is not None:
-        extra, training = trainer._state()
-        tensors.update(extra)
+        tensors.update(trainer.tensors())
+        training = trainer.plain()
     header = {
         "config": model.config,
         "training": training,
@@ -61,10 +63,6 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         "src_vocab": pack_vocab(src_vocab),
         "tgt_vocab": pack_vocab(tgt_vocab),
     }
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {path.parent} to save {path.name} in"
-        )
     partial = None
     try:
         handle, partial = tempfile.mkstemp(".part", path.name, path.parent)
@@ -82,124 +80,87 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         ) from error
     finally:
         if partial:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(partial)
+            Path(partial).unlink(missing_ok=True)
 
 
-def resumable(saved, model, plan, but=()):
-    """What Trainer.resume copies, from a Checkpoint; nothing is changed here.
+def require_tensors(found, expected):
+    """ValueError, in words, unless found holds the expected tensors and nothing else.
 
-    -> plain values, Adam's numbers, the running mean's parameters (none without
-    averaging) and count, the random state. ValueError, in words, unless the file holds
-    a training of this model by this plan (`but` for these names), and all numbers fit.
+    Both {name: tensor}. What is found must have the shape and kind of number of what is
+    expected, be it float16 or float32, and no NaN or infinity.
     """
-    training, tensors = saved.training, dict(saved.tensors)
-    require_training(training)
-    own = getattr(model, "config", saved.model.config)
-    allowed = {name: plan[name] for name in but}
-    require_equal(saved.model.config | training["plan"] | allowed, own | plan)
-    require_parameters(model, dict(saved.model.named_parameters()), "it")
-    state = optimizer_state(tensors, model, training["step"])
-    mean, updates = {}, None
-    if plan["averaging"]:
-        for name, parameter in model.named_parameters():
-            mean[name] = take(tensors, f"mean.{name}", parameter)
-        count = torch.tensor(training["step"])
-        updates = take(tensors, "mean_updates", count, count, count)
-    rng_state = take(tensors, "rng_state", torch.get_rng_state())
-    try:
-        torch.Generator().set_state(rng_state)
-    except RuntimeError as error:
-        raise ValueError(f"its rng_state is none ({error})") from error
-    if tensors:
-        raise ValueError(f"it holds {', '.join(sorted(tensors))}, unknown here")
-    return training, state, mean, updates, rng_state
+    for name in sorted(found.keys() | expected.keys()):
+        held, right = described(found.get(name)), described(expected.get(name))
+        if held != right:
+            raise ValueError(f"{name} is {held}, where this model has {right}")
+        if not found[name].isfinite().all():
+            raise ValueError(f"{name} holds NaN or infinity")
 
 
-def require_training(training):
-    """ValueError, in words, unless it is what a trainer describes itself by."""
+def described(tensor):
+    """A tensor for a message: numbers of which kind, of what shape."""
+    if tensor is None:
+        return "missing"
+    kind = "floats" if tensor.is_floating_point() else str(tensor.dtype)
+    return f"{kind} of shape {tuple(tensor.shape)}"
+
+
+def require_resumable(saved, settings, tensors):
+    """ValueError, in words, unless a trainer can go on with what a Checkpoint holds.
+
+    settings: the model's config and the trainer's settings, which must be the same.
+    tensors: the trainer's own, whose names, shapes and kinds they must have.
+    """
+    training = saved.training
     if training is None:
-        raise ValueError("it holds a model but no state of training to resume")
-    try:
-        epochs, plan = len(training["history"]), training["plan"]
-        in_epoch = training["step"] - epochs * plan["batches"]
-        numbers = [*training["losses"], *training["epoch"].values()]
-        for entry in training["history"]:
-            numbers += [entry[key] for key in ("train_loss", "seconds", "tokens")]
-        whole = (
-            training.keys() == {"plan", "step", "losses", "history", "epoch"}
-            and len(training["losses"]) == training["step"]
-            and epochs <= plan["num_epochs"]
-            and 0 <= in_epoch <= plan["batches"]
-            and training["epoch"].keys() == {"seconds", "tokens"}
-            and all("valid_loss" in entry for entry in training["history"])
-            and all(isinstance(number, (int, float)) for number in numbers)
+        raise ValueError("it holds a model but no training to resume")
+    if isinstance(training, dict) and "plan" in training:
+        raise ValueError(
+            "its training was stored by an older edition of the course. Begin anew; "
+            "a training may start from the model that it holds"
         )
-    except (AttributeError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise ValueError("its state of training doesn't fit together")
-
-
-def require_equal(then, now):
-    """ValueError that names the differences between two trainings, if there are any."""
+    require_whole_epochs(training)
+    then = saved.model.config | training["settings"]
     differences = [
-        "the data or their order differ"
-        if name == "data"
-        else f"{name} was {then.get(name)} and is {now.get(name)}"
-        for name in {**then, **now}
-        if then.get(name) != now.get(name)
+        f"{name} was {then.get(name)} and is {settings.get(name)}"
+        for name in {**then, **settings}
+        if then.get(name) != settings.get(name)
     ]
     if differences:
         raise ValueError(
             f"it was another training: {'; '.join(differences)}. Make them equal"
         )
+    require_tensors(saved.tensors, tensors)
 
 
-def take(tensors, name, like, low=-torch.inf, high=torch.inf):
-    """Remove a tensor and return it; ValueError, in words, unless it can be taken over.
-
-    It must have the shape and type of `like`, and numbers from low to high.
-    """
-    found = tensors.pop(name, None)
-    expected = f"{like.dtype} of shape {tuple(like.shape)}"
-    held = "none" if found is None else f"{found.dtype} of shape {tuple(found.shape)}"
-    if held != expected:
-        raise ValueError(f"its {name} should be {expected}, and there is {held}")
-    if not (found.isfinite() & (found >= low) & (found <= high)).all():
-        raise ValueError(f"its {name} holds a number that can't be")
-    return found
-
-
-def optimizer_state(tensors, model, steps):
-    """Adam's numbers for each parameter, by its place; ValueError if they don't fit."""
-    state = {}
-    for i, parameter in enumerate(model.parameters()):
-        of = f"optimizer.{i}."
-        if any(name.startswith(of) for name in tensors):  # it has had a gradient
-            state[i] = {
-                "step": take(tensors, of + "step", torch.tensor(0.0), 1, steps),
-                "exp_avg": take(tensors, of + "exp_avg", parameter),
-                "exp_avg_sq": take(tensors, of + "exp_avg_sq", parameter, 0),
-            }
-    return state
-
-
-def require_parameters(model, saved, what):
-    """ValueError, in words, unless saved has the model's parameters, shape by shape."""
-    own = {name: tuple(p.shape) for name, p in model.named_parameters()}
-    held = {name: tuple(value.shape) for name, value in saved.items()}
-    for name in sorted(own.keys() | held.keys()):
-        if own.get(name) != held.get(name):
-            raise ValueError(
-                f"{what} holds {name} of shape {held.get(name)}, where this model has "
-                f"{own.get(name)}"
-            )
+def require_whole_epochs(training):
+    """ValueError, in words, unless a training's plain values are those of epochs."""
+    try:
+        losses, history = training["losses"], training["history"]
+        lists = isinstance(losses, list) and isinstance(history, list)
+        batches = training["settings"]["batches"]
+        if not lists or len(losses) != len(history) * batches:
+            raise ValueError(f"{len(losses)} losses in {len(history)} epochs")
+        numbers = [("losses", number) for number in losses]
+        for epoch in history:
+            numbers += [(name, epoch[name]) for name in EPOCH]
+        for name, number in numbers:
+            none = number is None and name == "valid_loss"
+            known = none or is_number(number) and math.isfinite(number)
+            if not known or name in ("seconds", "tokens") and number < 0:
+                raise ValueError(f"{number!r} in {name}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"its losses or its history are damaged ({error!r})"
+        ) from error
 
 
 def load_parameters(model, saved):
-    """Copy tensors by name into a model; one that two modules share is saved once."""
-    require_parameters(model, saved, "the file")
+    """Copy tensors by name into a model; one that two modules share is saved once.
+
+    Raises ValueError, in words, with the model as it was, unless they are its own.
+    """
+    require_tensors(saved, dict(model.named_parameters()))
     model.load_state_dict(saved, strict=False)
 
 
@@ -218,72 +179,37 @@ def unpack_vocab(packed):
     return Vocab.from_tokens(content, lang)
 
 
-class ShapesOnly(TorchFunctionMode):
-    """Modules built in this mode take no memory: their tensors have shapes alone.
+def require_saveable(model):
+    """ValueError, in words, unless the catalogue builds this model from its config.
 
-    An embedding's first numbers are not drawn: on the meta device, PyTorch would
-    import a large part of itself for that, for seconds.
+    That is so if each part has the same class and sizes, and each parameter its shape.
     """
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.nn.init.normal_:
-            return kwargs["tensor"]
-        with torch.device("meta"):
-            return function(*args, **(kwargs or {}))
-
-
-def build_shapes(config):
-    """The model that `build_model` makes of config, without memory for its numbers."""
-    config = {**config, "published_init": False} if "variant" in config else config
-    with ShapesOnly():
-        return build_model(**config)
-
-
-def require_saveable(model, vocabs=None):
-    """ValueError, in words, unless a file would give back this very model.
-
-    That is so if `model.config` builds it: the same classes, settings and shapes. With
-    vocabs, they must have the sizes that the model was built for.
-    """
-    config = getattr(model, "config", None)
-    if config is None:
+    if not hasattr(model, "config"):
         raise ValueError(
             "this model can't be saved: it has no config. Build it by "
             "utils.models.build_model, with an entry in KINDS for a kind of your own"
         )
-    if vocabs:
-        require_vocabs(config, vocabs)
-    built = describe(build_shapes(config))
-    found = describe(model)
+    with torch.random.fork_rng(devices=[]):  # building a model draws numbers
+        built = parts(build_model(**model.config))
+    found = parts(model)
     for name in [*built, *found]:
         if built.get(name) != found.get(name):
             raise ValueError(
-                f"this model can't be saved: its {name} is {in_words(found.get(name))},"
-                f" and what its config builds has {in_words(built.get(name))}. Make it "
-                "a kind of its own, an entry in utils.models.KINDS"
+                f"this model can't be saved: its {name} is {found.get(name)}, and what "
+                f"its config builds has {built.get(name)}. Make it a kind of its own, "
+                "an entry in utils.models.KINDS"
             )
 
 
-def describe(model):
-    """What a config must give back: each part's class and values, each shape."""
-    found = {name: tuple(p.shape) for name, p in model.named_parameters()}
-    for path, module in model.named_modules():
-        where = f"{path or 'model'}"
-        kind = type(module)  # a class of the same name elsewhere is another class
-        found[f"{where}, its class,"] = f"{kind.__module__}.{kind.__qualname__}"
-        for name, value in vars(module).items():
-            plain = isinstance(value, (bool, int, float, str)) or callable(value)
-            hidden = name.startswith("_") or name in ("training", "config")
-            if plain and not hidden and not isinstance(value, torch.Tensor):
-                found[f"{where}.{name}"] = value
+def parts(model):
+    """What a config must give back: each part's class and sizes, each shape."""
+    found = {name: described(p) for name, p in model.named_parameters()}
+    for name, part in model.named_modules():
+        kind = type(part)  # a class of the same name elsewhere is another class
+        found[f"part {name or '(all)'}"] = (
+            f"{kind.__module__}.{kind.__qualname__}({part.extra_repr()})"
+        )
     return found
-
-
-def in_words(value):
-    """A value of `describe` for a message: a function by its name, not its address."""
-    if callable(value):
-        return f"a function, {getattr(value, '__qualname__', type(value).__name__)}"
-    return value
 
 
 def require_vocabs(config, vocabs):
@@ -294,21 +220,6 @@ def require_vocabs(config, vocabs):
             f"the model was built for vocabularies of {sizes[0]} and {sizes[1]} words, "
             f"these have {len(vocabs[0])} and {len(vocabs[1])}"
         )
-
-
-def check_config(config, saved, vocabs):
-    """ValueError unless the settings fit the parameters and the vocabularies.
-
-    Asked before the model is built: settings that lie get no memory.
-    """
-    require_vocabs(config, vocabs)
-    if (config.get("num_layers") or 1) > len(saved):
-        raise ValueError(f"{config['num_layers']} layers in {len(saved)} parameters")
-    named = {name: p.shape for name, p in build_shapes(config).named_parameters()}
-    held = {name: tensor.shape for name, tensor in saved.items()}
-    wrong = sorted({name for name, _ in named.items() ^ held.items()})
-    if wrong:
-        raise ValueError(f"the settings name other sizes of {', '.join(wrong[:3])}")
 
 
 def load_checkpoint(path):
@@ -340,7 +251,7 @@ def load_checkpoint(path):
         config = header["config"]
         names = [name for name in tensors if name.startswith("model.")]
         saved = {name.removeprefix("model."): tensors.pop(name) for name in names}
-        check_config(config, saved, vocabs)
+        require_vocabs(config, vocabs)
         model = build_model(**config)
         load_parameters(model, saved)
         training, notes = header["training"], header["notes"]

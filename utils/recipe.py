@@ -4,6 +4,7 @@
 """
 
 import math
+import warnings
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from utils.models import build_model
 from utils.processes import OnDevice, join_processes, share_training
 from utils.subwords import SampledLoader, SubwordVocab
 from utils.text import Vocab
-from utils.training import Trainer, batch_loss, interrupt_held
+from utils.training import Trainer, batch_loss
 
 
 @dataclass(frozen=True)
@@ -190,9 +191,9 @@ def fit(
     """Train a translator on corpus["train"], judged by corpus["valid"] -> Fitted.
 
     out: a path without ending. `out.safetensors` then holds the best model so far,
-    `out.last.safetensors` what `resume` goes on from, both whole at every moment; an
-    interrupt stores the middle of an epoch there, too. To resume, settings may differ
-    in num_epochs and lr. Files that are there already are replaced only with
+    `out.last.safetensors` what `resume` goes on from, both whole at every moment: an
+    interrupt costs the running epoch. To resume, settings may differ in num_epochs and
+    lr. Files that are there already are replaced only with
     `overwrite`: FileExistsError. patience: stop after so many epochs without a better
     validation loss. loss_function: one of LOSSES; what is trained is the same to
     rounding. start: a Checkpoint to start from, in place of new parameters. watch: what
@@ -222,21 +223,13 @@ def fit(
     watch = watch if rank == 0 else None
     keeper = Keeper(trainer, vocabs, notes, out if rank == 0 else None, patience, watch)
     if resume:
-        if Path(f"{out}.safetensors").exists():  # there is none in the first epoch
-            keeper.best = load_checkpoint(f"{out}.safetensors").model.state_dict()
-        # Last: it sets the random state.
-        trainer.resume(f"{out}.last.safetensors", but=("num_epochs", "lr"))
-        keeper.kept = len(trainer.history)
+        keeper.best = load_checkpoint(f"{out}.safetensors").model.state_dict()
+        trainer.resume(f"{out}.last.safetensors")  # last: it sets the random state
     if rank > 0:
         torch.manual_seed(settings.seed + rank)  # other dropout in each process
     if watch:
         watch.begin(trainer, vocabs)
-    try:
-        trainer.fit(keeper, progress and rank == 0)
-    except KeyboardInterrupt:
-        if world == 1:
-            keeper.store_last()
-        raise
+    trainer.fit(keeper, progress and rank == 0)
     best = trainer.averaged
     best.load_state_dict(keeper.best)
     return Fitted(best.cpu().eval(), vocabs, trainer, keeper.best_epoch)
@@ -254,12 +247,12 @@ def require_free(out):
 
 
 class Keeper:
-    """After each epoch: keeps the best model, stores both; True when to stop."""
+    """After each epoch: stores the best model and the last, reports; True to stop."""
 
     def __init__(self, trainer, vocabs, notes, out, patience, watch=None):
         self.trainer, self.vocabs, self.notes = trainer, vocabs, notes
         self.out, self.patience, self.watch = out, patience, watch
-        self.best, self.kept = None, 0  # epochs that `keep` has seen
+        self.best = None
 
     @property
     def best_epoch(self):
@@ -267,32 +260,23 @@ class Keeper:
         return losses.index(min(losses)) + 1
 
     def __call__(self, trainer):
-        self.keep()
-        if self.watch:
-            self.watch.epoch(trainer, self.vocabs)
-        self.store_last()
-        waited = len(trainer.history) - self.best_epoch
-        return self.patience is not None and waited >= self.patience
-
-    def keep(self):
-        """Keep the model of the epoch that has ended, if it is the best so far."""
-        epochs, averaged = len(self.trainer.history), self.trainer.averaged
-        with interrupt_held():
-            if epochs > self.kept and self.best_epoch == epochs:
-                self.best = {k: v.clone() for k, v in averaged.state_dict().items()}
-                if self.out:
-                    path = f"{self.out}.safetensors"
-                    notes = {**self.notes, "epoch": epochs}
-                    save_checkpoint(path, averaged, *self.vocabs, notes=notes)
-            self.kept = epochs
-
-    def store_last(self):
-        """Store what `resume` goes on from, if there is an `out`."""
-        self.keep()  # an interrupt may have come just before it
+        epochs, averaged = len(trainer.history), trainer.averaged
+        notes = {**self.notes, "epoch": epochs}
+        if self.best_epoch == epochs:
+            self.best = {k: v.clone() for k, v in averaged.state_dict().items()}
+            if self.out:
+                path = f"{self.out}.safetensors"
+                save_checkpoint(path, averaged, *self.vocabs, notes=notes)
         if self.out:
-            trainer, path = self.trainer, f"{self.out}.last.safetensors"
-            notes = {**self.notes, "epoch": len(trainer.history)}
+            path = f"{self.out}.last.safetensors"
             save_checkpoint(path, trainer.model, *self.vocabs, trainer, notes)
+        if self.watch:
+            try:
+                self.watch.epoch(trainer, self.vocabs)
+            except Exception as error:  # whatever it is, the training goes on
+                said = f"epoch {epochs} is stored, but its report failed: {error!r}"
+                warnings.warn(said, stacklevel=1)
+        return epochs - self.best_epoch >= (self.patience or math.inf)
 
 
 def resumable(out, corpus, settings):

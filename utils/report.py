@@ -19,15 +19,21 @@ from utils.subwords import SubwordVocab
 FIRST = 20  # batches, after which the time of an epoch is said
 BEAM = {"beam_size": 5, "length_penalty": 1.0}
 SHOWN = ("source", "reference", "output")
-FIGURES = ("train_loss", "valid_loss", "bleu", "seconds", "lr")
 
 
 def say(*lines):
-    """Print, above a progress bar if there is one; of several processes, the first."""
-    if os.environ.get("RANK", "0") == "0":
+    """Print, above a progress bar if there is one; of several processes, the first.
+
+    Without anyone to read it, nothing is printed: the training goes on.
+    """
+    if os.environ.get("RANK", "0") != "0" or sys.stdout is None:
+        return
+    try:
         for line in lines:
             tqdm.write(line, file=sys.stdout)
         sys.stdout.flush()
+    except BrokenPipeError:  # from here on, what is printed goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Report:
@@ -91,61 +97,61 @@ class Report:
 
     def epoch(self, trainer, vocabs):
         """After an epoch: its figures and three sentences; the log and the curves."""
-        entry, lang = trainer.history[-1], self.corpus.target_lang
+        entry, number = trainer.history[-1], len(trainer.history)
         sources = [pair.source for pair in self.corpus["valid"]]
         model = trainer.averaged
         if next(model.parameters()).device.type != "cpu":  # there it is translated
             model = copy.deepcopy(model).cpu()
-        found = translate_tokens(model, sources, *vocabs)
-        texts = [one.text for one in found]
-        entry["bleu"] = text_scores(texts, self.references, lang)["bleu"]
-        entry["lr"], entry["outputs"] = trainer.lr, [texts[i] for i in self.shown]
+        texts = [found.text for found in translate_tokens(model, sources, *vocabs)]
+        bleu = text_scores(texts, self.references, self.corpus.target_lang)["bleu"]
         say(
-            f"epoch {len(trainer.history)} of {trainer.num_epochs}: loss "
+            f"epoch {number} of {trainer.num_epochs}: loss "
             f"{entry['train_loss']:.3f} in training, {entry['valid_loss']:.3f} in "
-            f"validation; BLEU {entry['bleu']:.1f}; {duration(entry['seconds'])}"
+            f"validation; BLEU {bleu:.1f}; {duration(entry['seconds'])}"
         )
-        for i, output in zip(self.shown, entry["outputs"], strict=True):
-            say(*sample(sources[i], self.references[i], output))
+        row = {"epoch": number, "train_loss": entry["train_loss"]}
+        row |= {"valid_loss": entry["valid_loss"], "bleu": bleu}
+        row |= {"seconds": entry["seconds"], "lr": trainer.lr}
+        for n, i in enumerate(self.shown, 1):
+            three = " ".join(sources[i]), self.references[i], texts[i]
+            say(*sample(*three))
+            names = [f"{what}_{n}" for what in SHOWN]
+            row |= dict(zip(names, three, strict=True))
         if self.out:
-            self.write_log(trainer.history)
-            draw_curves(f"{self.out}.png", trainer.history)
+            rows = [*self.logged(number), row]
+            with open(f"{self.out}.log.csv", "w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(row), restval="")
+                writer.writeheader()
+                writer.writerows(rows)
+            draw_curves(f"{self.out}.png", rows)
 
-    def write_log(self, history):
-        """OUT.log.csv: a line an epoch, with the sentences shown."""
-        header = [
-            f"{what}_{n}" for n in range(1, len(self.shown) + 1) for what in SHOWN
-        ]
-        with open(f"{self.out}.log.csv", "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["epoch", *FIGURES, *header])
-            for number, entry in enumerate(history, 1):
-                row = [number, *(entry.get(name) for name in FIGURES)]
-                for i, output in zip(
-                    self.shown, entry.get("outputs", []), strict=False
-                ):
-                    source = " ".join(self.corpus["valid"][i].source)
-                    row += [source, self.references[i], output]
-                writer.writerow(row)
+    def logged(self, number):
+        """The rows of OUT.log.csv before this epoch."""
+        if number == 1 or not os.path.exists(f"{self.out}.log.csv"):
+            return []
+        with open(f"{self.out}.log.csv", encoding="utf-8", newline="") as file:
+            return [row for row in csv.DictReader(file) if int(row["epoch"]) < number]
 
 
-def sample(source, reference, output):
+def sample(*sides):
     """Three lines: what was translated, by whom, how."""
-    sides = " ".join(source), reference, output
     return [f"    {name:9} {text}" for name, text in zip(SHOWN, sides, strict=True)]
 
 
-def draw_curves(path, history):
+def draw_curves(path, rows):
     """A picture of losses and BLEU, by epochs."""
     from matplotlib.figure import Figure  # here, since it takes a while
 
+    def column(name):
+        return [float(row[name]) for row in rows]
+
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    epochs, (left, right) = range(1, len(history) + 1), figure.subplots(1, 2)
-    for name, label in (("train_loss", "training"), ("valid_loss", "validation")):
-        left.plot(epochs, [entry[name] for entry in history], ".-", label=label)
+    epochs, (left, right) = column("epoch"), figure.subplots(1, 2)
+    left.plot(epochs, column("train_loss"), ".-", label="training")
+    left.plot(epochs, column("valid_loss"), ".-", label="validation")
     left.set(xlabel="epoch", ylabel="loss, nats a token")
     left.legend()
-    right.plot(epochs, [entry.get("bleu") for entry in history], ".-", color="C2")
+    right.plot(epochs, column("bleu"), ".-", color="C2")
     right.set(xlabel="epoch", ylabel="BLEU, validation, greedy", ylim=(0, None))
     figure.savefig(path, dpi=120)
 
@@ -211,7 +217,7 @@ def say_scores(scores):
     say(f"    BLEU is {scores['signature']}")
     for place, one in zip(("low", "middle", "high"), scores["samples"], strict=True):
         say(f"    a translation of {place} chrF:")
-        say(*sample([one[0]], *one[1:]))
+        say(*sample(*one))
 
 
 def finish(fitted, corpus, out):

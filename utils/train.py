@@ -321,7 +321,7 @@ def resumed_settings(options, stored, sha256):
     names = asdict(before)
     settings = Settings(**{name: options[name] for name in names})
     check_settings(settings, options.get("patience"))
-    done = len(stored.training["history"])
+    done = stored.notes["epoch"]
     for name in ("num_epochs", "lr"):
         was, now = getattr(before, name), getattr(settings, name)
         if was != now:
@@ -349,12 +349,12 @@ def main(arguments=None):
 def stopped(out):
     """What an interrupt has left, and how to go on."""
     if not Path(f"{out}.last.safetensors").exists():
-        return "stopped before the first update: nothing was stored"
+        return "stopped before the end of the first epoch: nothing was stored"
     done = load_checkpoint(f"{out}.last.safetensors").notes["epoch"]
-    best = f", the best model so far is {out}.safetensors" if done else ""
     return (
-        f"stopped after {counted(done, 'whole epoch')}; all updates are stored{best}. "
-        f"Go on with\n    python -m utils.train --resume --out {shlex.quote(str(out))}"
+        f"stopped after {counted(done, 'whole epoch')}; the best model so far is "
+        f"{out}.safetensors. Go on with the next epoch by\n"
+        f"    python -m utils.train --resume --out {shlex.quote(str(out))}"
     )
 
 

@@ -1,14 +1,10 @@
-"""Training: the loss, one step, the loop around it, and checkpoints.
+"""Training: the loss, one step, and the loop around it.
 
 Letters in shape comments: B sentences in a batch, S source and T target positions,
 V words in the target vocabulary. Losses are in nats a token.
 """
 
-import contextlib
-import hashlib
 import math
-import signal
-import threading
 import time
 from functools import partial
 
@@ -20,9 +16,10 @@ from tqdm.auto import tqdm
 from utils.checkpoint import (
     load_checkpoint,
     load_parameters,
+    require_resumable,
     require_saveable,
-    resumable,
 )
+from utils.guards import require_positive, require_share, require_whole
 from utils.text import PAD_ID
 
 
@@ -38,7 +35,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0):
             "logits must be (batch, positions, words) and targets (batch, positions), "
             f"got {tuple(logits.shape)} and {tuple(targets.shape)}"
         )
-    require_smoothing(label_smoothing)
+    require_share("label_smoothing", label_smoothing)
     if not (targets != PAD_ID).any():
         raise ValueError("every target is padding: there is no word to learn from")
     return F.cross_entropy(
@@ -47,14 +44,6 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0):
         ignore_index=PAD_ID,
         label_smoothing=label_smoothing,
     )
-
-
-def require_smoothing(label_smoothing):
-    """ValueError, in words, unless it can be a share of each target."""
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(
-            f"label_smoothing must be at least 0 and below 1, got {label_smoothing}"
-        )
 
 
 def batch_loss(model, batch, label_smoothing=0.0):
@@ -117,24 +106,8 @@ def running_mean(keep, mean, value, updates):
     return torch.lerp(value, mean, min(keep, (1 + count) / (10 + count)))
 
 
-@contextlib.contextmanager
-def interrupt_held():
-    """Hold back an interrupt (Ctrl-C, the stop button) until the block is done."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # interrupts go to the main thread
-        return
-    held = []
-    handler = signal.signal(signal.SIGINT, lambda *args: held.append(args))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if held and callable(handler):
-        handler(*held[0])
-
-
 class Trainer:
-    """Adam over epochs of a BatchLoader; can be interrupted, and resumed from a file.
+    """Adam over epochs of a BatchLoader; resumed from a file at whole epochs.
 
     lr rises linearly over the first `warmup` of all steps, then falls linearly to 0.
     averaging: how much of the parameters' running mean each update keeps, such as
@@ -156,28 +129,36 @@ class Trainer:
         loss_function=batch_loss,
         step_function=train_step,
     ):
-        require_settings(num_epochs, lr, clip, warmup, averaging)
-        self.model, self.loader, self.num_epochs = model, loader, num_epochs
-        self.valid_loader, self.lr, self.clip, self.warmup = (
-            valid_loader,
-            lr,
-            clip,
-            warmup,
-        )
-        self.averaging = averaging
+        require_whole("num_epochs", num_epochs)
+        require_positive("lr", lr)
+        require_positive("clip", clip)
+        require_share("averaging", averaging)
+        if not 0 <= warmup <= 1:
+            raise ValueError(f"warmup is a share of all steps, 0 to 1, got {warmup}")
+        self.model, self.loader, self.valid_loader = model, loader, valid_loader
+        self.num_epochs, self.lr, self.clip = num_epochs, lr, clip
+        self.warmup, self.averaging = warmup, averaging
         self.loss_function, self.step_function = loss_function, step_function
         self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
         self._mean = averaging and AveragedModel(
             model, avg_fn=partial(running_mean, averaging)
         )
-        self.step = 0  # updates made so far, over all epochs
         self.losses, self.history = [], []
-        self._epoch = {"seconds": 0.0, "tokens": 0}
 
     @property
     def averaged(self):
         """The model with the running mean of the parameters; else the model itself."""
         return self._mean.module if self._mean else self.model
+
+    @property
+    def step(self):
+        """Updates made so far, over all epochs."""
+        return len(self.losses)
+
+    @property
+    def seconds(self):
+        """Seconds spent in updates so far; validation isn't counted."""
+        return sum(epoch["seconds"] for epoch in self.history)
 
     def learning_rate(self, step):
         """The rate of update number `step`, counted from 0."""
@@ -191,145 +172,92 @@ class Trainer:
 
         checkpoint: a function called with the trainer after each epoch, such as one
         that calls `save_checkpoint`; True from it ends the training. With it, a model
-        that can't be saved is refused before the first step. An interrupt leaves model,
-        losses and history usable, and the next `fit()` goes on with the next batch.
+        that can't be saved is refused before the first step. An interrupt leaves a
+        model that can be used; the next `fit()` begins the epoch anew that it broke.
         """
         if checkpoint is not None:
             require_saveable(self.model)
         per_epoch = len(self.loader)
+        del self.losses[len(self.history) * per_epoch :]  # of an epoch that was broken
         total = self.num_epochs * per_epoch
         bar = tqdm(total=total, initial=self.step, unit="batch", disable=not progress)
         with bar:
-            while len(self.history) < self.num_epochs:
-                epoch = len(self.history)
-                done = self.step - epoch * per_epoch
-                start = time.perf_counter()
-                try:
-                    self._run_epoch(epoch, done, bar)
-                finally:
-                    self._epoch["seconds"] += time.perf_counter() - start
-                self._close_epoch(epoch)
-                bar.set_postfix(self._summary())
+            for epoch in range(len(self.history), self.num_epochs):
+                start, tokens = time.perf_counter(), 0
+                for batch in self.loader.epoch(epoch):
+                    self.update(batch)
+                    tokens += batch.target_lens.sum().item()
+                    bar.update()
+                seconds = time.perf_counter() - start
+                entry = {"train_loss": sum(self.losses[-per_epoch:]) / per_epoch}
+                entry["valid_loss"] = self.valid_loader and evaluate_loss(
+                    self.averaged, self.valid_loader
+                )
+                self.history.append({**entry, "seconds": seconds, "tokens": tokens})
+                shown = {name: f"{x:.3f}" for name, x in entry.items() if x is not None}
+                bar.set_postfix(shown)
                 if checkpoint is not None and checkpoint(self):
                     break
         return self
 
-    def _run_epoch(self, epoch, done, bar):
-        for index, batch in enumerate(self.loader.epoch(epoch)):
-            if index < done:
-                continue
-            with interrupt_held():  # an update is made and counted, or neither
-                for group in self.optimizer.param_groups:
-                    group["lr"] = self.learning_rate(self.step)
-                loss = self.step_function(
-                    self.model, batch, self.optimizer, self.clip, self.loss_function
-                )
-                if self._mean:
-                    self._mean.update_parameters(self.model)
-                self.losses.append(loss)
-                self._epoch["tokens"] += batch.target_lens.sum().item()
-                self.step += 1
-            bar.update()
+    def update(self, batch):
+        """One step at its learning rate, and its share in the running mean."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(self.step)
+        loss = self.step_function(
+            self.model, batch, self.optimizer, self.clip, self.loss_function
+        )
+        if self._mean:
+            self._mean.update_parameters(self.model)
+        self.losses.append(loss)
 
-    def _close_epoch(self, epoch):
-        losses = self.losses[epoch * len(self.loader) :]
-        valid = self.valid_loader and evaluate_loss(self.averaged, self.valid_loader)
-        entry = {"train_loss": sum(losses) / len(losses), "valid_loss": valid}
-        with interrupt_held():
-            self.history.append({**entry, **self._epoch})
-            self._epoch = {"seconds": 0.0, "tokens": 0}
+    def plain(self):
+        """The plain values that `resume` goes on from: of whole epochs."""
+        names = ("clip", "warmup", "averaging")
+        settings = {name: getattr(self, name) for name in names}
+        settings["batches"] = len(self.loader)
+        losses = self.losses[: len(self.history) * len(self.loader)]
+        return {"settings": settings, "losses": losses, "history": self.history}
 
-    def _summary(self):
-        last = self.history[-1]
-        return {
-            key: f"{last[key]:.3f}"
-            for key in ("train_loss", "valid_loss")
-            if last[key] is not None
-        }
+    def tensors(self):
+        """The tensors that it goes on from, beside the model's parameters, by name."""
+        found = {"random state": torch.get_rng_state()}
+        for name, p in self.model.named_parameters():
+            adam = self.optimizer.state.get(p) or {  # it hasn't had a gradient yet
+                "step": torch.tensor(0.0),
+                "exp_avg": torch.zeros_like(p),
+                "exp_avg_sq": torch.zeros_like(p),
+            }
+            found |= {f"{key} of {name}": value for key, value in adam.items()}
+        if self._mean:
+            mean = self.averaged.named_parameters()
+            found |= {f"mean of {name}": p.data for name, p in mean}
+        return found
 
-    @property
-    def seconds(self):
-        """Seconds spent in updates so far; validation isn't counted."""
-        return sum(epoch["seconds"] for epoch in [*self.history, self._epoch])
-
-    def resume(self, path, but=()):
+    def resume(self, path):
         """Take up the training that `save_checkpoint(path, …, trainer=…)` stored.
 
-        but: names of settings that may differ from now on, num_epochs and lr among
-        them. Raises ValueError, with this trainer as it was, if the file holds another
-        training: other settings, data, parameters, or numbers that don't fit them.
+        num_epochs and lr may be new. Raises ValueError, in words, with this trainer as
+        it was, if the file holds another training, or numbers that no training has.
         """
-        with torch.random.fork_rng(devices=[]):  # building a model draws numbers
-            saved = load_checkpoint(path)
+        saved = load_checkpoint(path)
+        tensors = saved.tensors
+        own = getattr(self.model, "config", {}) | self.plain()["settings"]
         try:
-            training, state, mean, updates, rng_state = resumable(
-                saved, self.model, self._plan(), but
-            )
-        except ValueError as error:
-            raise ValueError(f"{path} can't be resumed: {error}") from error
-        with interrupt_held():  # all of it is taken over, or nothing
+            require_resumable(saved, own, self.tensors())
+            torch.set_rng_state(tensors["random state"])
             load_parameters(self.model, dict(saved.model.named_parameters()))
-            adam = self.optimizer.state_dict()
-            self.optimizer.load_state_dict({**adam, "state": state})
-            if self._mean:
-                load_parameters(self._mean.module, mean)
-                self._mean.n_averaged.copy_(updates)
-            torch.set_rng_state(rng_state)
-            self.step, self.losses = training["step"], training["losses"]
-            self.history, self._epoch = training["history"], training["epoch"]
-        return self
-
-    def _plan(self):
-        return {
-            "num_epochs": self.num_epochs,
-            "batches": len(self.loader),
-            **fingerprint(self.loader),
-            "lr": self.lr,
-            "clip": self.clip,
-            "warmup": self.warmup,
-            "averaging": self.averaging,
-        }
-
-    def _state(self):
-        """(tensors, plain values) from which `resume` goes on."""
-        tensors = {"rng_state": torch.get_rng_state()}
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"{path} can't be resumed: {error}") from error
+        names = [name for name, _ in self.model.named_parameters()]
+        keys = ("step", "exp_avg", "exp_avg_sq")
+        adam = [{key: tensors[f"{key} of {name}"] for key in keys} for name in names]
+        state = {**self.optimizer.state_dict(), "state": dict(enumerate(adam))}
+        self.optimizer.load_state_dict(state)
+        self.losses = saved.training["losses"]
+        self.history = saved.training["history"]
         if self._mean:
-            mean = self._mean.module.named_parameters()
-            tensors.update({f"mean.{name}": value.data for name, value in mean})
-            tensors["mean_updates"] = self._mean.n_averaged
-        for i, entry in self.optimizer.state_dict()["state"].items():
-            tensors.update(
-                {f"optimizer.{i}.{name}": value for name, value in entry.items()}
-            )
-        return tensors, {
-            "plan": self._plan(),
-            "step": self.step,
-            "losses": self.losses,
-            "history": self.history,
-            "epoch": self._epoch,
-        }
-
-
-def fingerprint(loader):
-    """What decides the batches of a BatchLoader; the data as a checksum of their ids.
-
-    Each None for a loader that doesn't have it.
-    """
-    names = ("batch_size", "seed", "bucketed", "shuffle", "alpha")
-    ids = getattr(loader, "ids", None)
-    checksum = None if ids is None else hashlib.sha256(repr(ids).encode()).hexdigest()
-    return {name: getattr(loader, name, None) for name in names} | {"data": checksum}
-
-
-def require_settings(num_epochs, lr, clip, warmup, averaging):
-    """ValueError, in words, unless a training can be run with these numbers."""
-    whole = isinstance(num_epochs, int) and not isinstance(num_epochs, bool)
-    if not whole or num_epochs < 1:
-        raise ValueError(f"num_epochs must be at least 1, got {num_epochs}")
-    for name, value in (("lr", lr), ("clip", clip)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be above 0 and finite, got {value}")
-    if not 0 <= warmup <= 1:
-        raise ValueError(f"warmup is a share of all steps, 0 to 1, got {warmup}")
-    if not 0 <= averaging < 1:
-        raise ValueError(f"averaging must be at least 0 and below 1, got {averaging}")
+            mean = {name: tensors[f"mean of {name}"] for name in names}
+            load_parameters(self.averaged, mean)
+            self._mean.n_averaged.fill_(self.step)
+        return self

@@ -6,10 +6,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from utils.checkpoint import FORMAT, save_checkpoint
+from utils.checkpoint import FORMAT
 from utils.data import Batch, BatchLoader, Pair
 from utils.models import build_model
-from utils.subwords import SampledLoader, SubwordVocab
 from utils.text import Vocab
 from utils.training import Trainer
 
@@ -25,7 +24,7 @@ SMALL = {
 }
 
 
-def toy(n=60, seed=0, letters=LETTERS):
+def toy(n=60, seed=0):
     """Copy with the letters in capitals: small enough to be learnt in seconds."""
     generator = torch.Generator().manual_seed(seed)
     pairs = []
@@ -34,37 +33,27 @@ def toy(n=60, seed=0, letters=LETTERS):
         places = torch.randint(0, 8, (size,), generator=generator)
         word = tuple(LETTERS[i] for i in places)
         pairs.append(Pair(word, tuple(letter.upper() for letter in word)))
-    return pairs, (Vocab([list(letters)], "en"), Vocab([list(letters.upper())], "en"))
+    return pairs, (Vocab([list(LETTERS)], "en"), Vocab([list(LETTERS.upper())], "en"))
 
 
 def setup(
-    num_epochs=3, data=None, batch_size=16, seed=1, hiddens=16, dropout=0.0, **options
+    num_epochs=3,
+    kind="attention",
+    batch_size=16,
+    hiddens=16,
+    dropout=0.0,
+    **options,
 ):
     """A trainer of a small model on the toy data, and the vocabularies."""
-    pairs, vocabs = data or toy()
+    pairs, vocabs = toy()
     torch.manual_seed(0)
+    rest = {"enc_hiddens": 12} if "translator" in kind else {"num_layers": 2}
     sizes = len(vocabs[0]), len(vocabs[1]), 8, hiddens
-    model = build_model("attention", *sizes, num_layers=2, dropout=dropout)
-    loader = BatchLoader(pairs, *vocabs, batch_size=batch_size, seed=seed)
+    model = build_model(kind, *sizes, dropout=dropout, **rest)
+    loader = BatchLoader(pairs, *vocabs, batch_size=batch_size, seed=1)
     valid = BatchLoader(toy(20, seed=9)[0], *vocabs, batch_size=16)
     options = {"lr": 1e-2, **options}
     return Trainer(model, loader, num_epochs, valid, **options), vocabs
-
-
-def setup_translator(kind="translator", num_epochs=3, alpha=0.2):
-    """The same with dropout, words cut anew in each epoch, averaged parameters."""
-    pairs = [
-        Pair(("".join(word), "ab"), ("".join(pair.target), "AB"))
-        for pair in toy(60)[0]
-        for word in [pair.source]
-    ]
-    vocabs = [SubwordVocab.train([p[side] for p in pairs], "en", 30) for side in (0, 1)]
-    torch.manual_seed(0)
-    model = build_model(kind, *map(len, vocabs), 8, 12, 10, dropout=0.2)
-    loader = SampledLoader(pairs, *vocabs, 16, 1, alpha=alpha)
-    valid = BatchLoader(pairs[:20], *vocabs)
-    trainer = Trainer(model, loader, num_epochs, valid, lr=1e-2, averaging=0.9)
-    return trainer, vocabs
 
 
 def weights(model):
@@ -83,59 +72,13 @@ def outcome(trainer):
     }
 
 
-def everything(trainer):
-    """The same, and all else that decides how it goes on."""
-    adam = trainer.optimizer.state_dict()["state"]
-    return {
-        **outcome(trainer),
-        "step": trainer.step,
-        "adam": {i: {k: v.tolist() for k, v in e.items()} for i, e in adam.items()},
-        "random": torch.get_rng_state().tolist(),
-    }
-
-
-def stop_before(trainer, step):
-    """Interrupt this trainer once, when it begins that update."""
-    loss_function = trainer.loss_function
-
-    def interrupting(model, batch):
-        if trainer.step == step:
-            trainer.loss_function = loss_function
-            raise KeyboardInterrupt
-        return loss_function(model, batch)
-
-    trainer.loss_function = interrupting
-
-
 def rewrite(path, change):
-    """Store a checkpoint again, after change(header, tensors); a text replaces it."""
+    """Store a checkpoint again, after change(header, tensors)."""
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
         header = json.loads(file.metadata()["header"])
-    text = change(header, tensors)
-    text = text if isinstance(text, str) else json.dumps(header)
-    save_file(tensors, path, {"format": FORMAT, "header": text})
-
-
-def run(sender, function, *arguments):
-    """What a process of its own is started with: it sends by the sender."""
-    torch.set_num_threads(1)
-    function(sender.send, *arguments)
-
-
-def train_and_save(send, path, num_epochs):
-    """Train from where the file stands; tell of each epoch, and of each save."""
-    trainer, vocabs = setup(dropout=0.2, num_epochs=num_epochs)
-    if path.exists():
-        trainer.resume(path)
-
-    def checkpoint(trainer):
-        send(("trained", len(trainer.history)))
-        save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-        send(("saved", len(trainer.history)))
-
-    send(("started", len(trainer.history)))
-    trainer.fit(checkpoint, progress=False)
+    change(header, tensors)
+    save_file(tensors, path, {"format": FORMAT, "header": json.dumps(header)})
 
 
 def random_batch(seed, B=4, S=6, T=5, V=11):

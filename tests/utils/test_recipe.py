@@ -85,7 +85,7 @@ def unbroken(village, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "when", [{"update": 2}, {"update": 8}, {"epoch": 1}, {"epoch": 3}, {"update": 10}]
+    "when", [{"update": 8}, {"epoch": 1}, {"epoch": 3}, {"update": 10}]
 )
 def test_a_resumed_training_equals_an_unbroken_one(village, tmp_path, unbroken, when):
     settings, (unbroken, whole) = SETTINGS, unbroken
@@ -96,7 +96,7 @@ def test_a_resumed_training_equals_an_unbroken_one(village, tmp_path, unbroken, 
     with pytest.raises(KeyboardInterrupt):
         fit(village["fr"], settings, out, progress=False, watch=Interrupt(**when))
     stored = load_checkpoint(f"{out}.last.safetensors").training
-    assert stored["step"] == when.get("update", 5 * when.get("epoch", 0))
+    assert len(stored["history"]) == when.get("epoch", when.get("update", 0) // 5)
     torch.manual_seed(99)  # another process
     resumed = fit(village["fr"], settings, out, resume=True, progress=False)
     again = load_checkpoint(f"{out}.last.safetensors")
@@ -106,7 +106,6 @@ def test_a_resumed_training_equals_an_unbroken_one(village, tmp_path, unbroken, 
     assert resumed.best_epoch == unbroken.best_epoch
     assert weights(resumed.model) == weights(unbroken.model)
     assert weights(again.model) == weights(last.model)
-    assert {"mean_updates", "mean.decoder.embedding.weight"} <= again.tensors.keys()
     assert again.tensors.keys() == last.tensors.keys()
     for name, tensor in again.tensors.items():  # averages, optimiser, random state
         assert torch.equal(tensor, last.tensors[name]), name
@@ -323,5 +322,5 @@ def test_a_model_stored_without_training_can_not_be_resumed(village, tmp_path):
     notes = {"settings": asdict(SETTINGS), "corpus": repr(village["fr"])}
     for name in ("model.safetensors", "model.last.safetensors"):
         save_checkpoint(tmp_path / name, fitted.model, *fitted.vocabs, notes=notes)
-    with pytest.raises(ValueError, match="no state of training to resume"):
+    with pytest.raises(ValueError, match="no training to resume"):
         fit(village["fr"], SETTINGS, tmp_path / "model", resume=True, progress=False)

@@ -108,10 +108,9 @@ def test_it_trains_stores_and_reports(command, tmp_path):
         log = list(csv.DictReader(file))
     assert [row["epoch"] for row in log] == ["1", "2"]
     for row, entry in zip(log, history, strict=True):
-        for name in ("train_loss", "valid_loss", "bleu", "seconds", "lr"):
+        for name in ("train_loss", "valid_loss", "seconds"):
             assert float(row[name]) == entry[name]
         shown = [row[f"output_{n}"] for n in (1, 2, 3)]
-        assert shown == entry["outputs"]
         for n, output in enumerate(shown, 1):
             block = f"    source    {row[f'source_{n}']}"
             at = [i for i, line in enumerate(printed) if line == block]
@@ -207,8 +206,8 @@ def test_resume_alone_goes_on(command, tmp_path, monkeypatch):
         with pytest.raises(SystemExit) as error:
             command(held_out=30, dropout=0.1, loss="by-hand")
     assert str(error.value) == (
-        "stopped after 1 whole epoch; all updates are stored, the best model so far "
-        f"is {out}.safetensors. Go on with\n"
+        "stopped after 1 whole epoch; the best model so far is "
+        f"{out}.safetensors. Go on with the next epoch by\n"
         f"    python -m utils.train --resume --out {out}"
     )
     printed = command("--resume")
@@ -217,8 +216,9 @@ def test_resume_alone_goes_on(command, tmp_path, monkeypatch):
     again = command("--resume", num_epochs=3, lr=0.001)
     assert "--num-epochs was 2 and is 3 from here on" in again
     assert "--lr was 0.003 and is 0.001 from here on" in again
-    history = load_checkpoint(f"{out}.last.safetensors").training["history"]
-    assert [entry["lr"] for entry in history] == [0.003, 0.003, 0.001]
+    with open(f"{out}.log.csv", encoding="utf-8", newline="") as file:
+        log = list(csv.DictReader(file))
+    assert [row["lr"] for row in log] == ["0.003", "0.003", "0.001"]
 
     message = refused(command, "--resume", dropout=0.5)
     assert message == (
@@ -302,7 +302,9 @@ def test_stopped_before_anything_is_stored(command, monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(train, "named_corpus", stopped)
-    with pytest.raises(SystemExit, match="before the first update: nothing was stored"):
+    with pytest.raises(
+        SystemExit, match="before the end of the first epoch: nothing was"
+    ):
         command()
     assert stored(tmp_path) == []
 

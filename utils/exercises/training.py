@@ -791,7 +791,7 @@ train_step = Exercise(
         ],
     },
     unwrap=_two_steps,
-    given=("utils.training.masked_cross_entropy", "utils.training.require_smoothing"),
+    given=("utils.training.masked_cross_entropy", "utils.guards.require_share"),
 )
 
 
