@@ -198,3 +198,19 @@ def test_the_output_is_utf8_whatever_the_system_has(command, expected, monkeypat
 
 def test_a_line_that_has_nothing_is_scored_as_an_empty_translation(command):
     assert "BLEU 0.00" in command("--tsv", "--score", lines=[""]).err
+
+
+def test_each_line_is_written_before_the_next_is_read(expected, monkeypatch, capsys):
+    written = []
+
+    class Stream(io.BytesIO):
+        def readline(self, *size):
+            written.append(capsys.readouterr().out.rstrip())
+            return super().readline(*size)
+
+    lines = Stream("".join(f"{line}\n" for line in SENTENCES).encode())
+    stdin = SimpleNamespace(buffer=lines, isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr(translate, "CHUNK", 1)
+    translate.main([str(MODEL)])
+    assert written == ["", *expected]
