@@ -2,17 +2,7 @@
 
 from dataclasses import replace
 
-from core import (
-    Clause,
-    Joined,
-    Weather,
-    Word,
-    aligned,
-    end_mark,
-    one_subject,
-    same,
-    told,
-)
+from core import Clause, Weather, Word, aligned, end_mark, one_subject, same, told
 
 PRONOUNS = {"i": "我", "you": "你", "we": "我们", "he": "他", "she": "她", "it": "它"}
 QUESTION = {"time": "什么时候", "why": "为什么"}
@@ -46,7 +36,7 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
     det = [] if unsaid else determiner(n)
     if n.rel is None:
         return det + body
-    if n.rel.kind == "subj":
+    if n.rel.kind in ("subj", "whose"):  # 那 个 妹妹 是 面包师 的 男人
         return det + relative(n) + body
     return relative(n) + det + body
 
@@ -93,9 +83,9 @@ def determiner(n):
         return count + n.say(n.measure.zh, "m")
     if n.det == "poss":
         return possessive(n)
-    if n.det == "own":  # 我们 妹妹 的 兔子: one 的 only
-        owner = [w for w in noun_phrase(n.owner) if w.text != "的"]
-        return owner + (that(n, "of?") if has_de(n) else n.say("的", "of"))
+    if n.det == "own":
+        link = that(n, "of?") if has_de(n) else n.say("的", "of")
+        return noun_phrase(n.owner) + link
     if n.number:
         return counted(n, n.number.zh, "n")
     if n.det == "this" and n.plural:
@@ -138,7 +128,7 @@ def before_verb(c):
     if c.modal:
         found += aligned(c.modal.zh, c.mark("m"))
     elif c.tense == "future" and not c.shared:
-        found += c.say("要" if c.asks == "why" else "会", "will")
+        found += c.say(will(c), "will")
     lasting = c.frame.has("state") or c.frame.has("zhe")
     if c.tense in ("prog", "imperfect") and not lasting:
         found += c.say("在", "prog", "v?")
@@ -153,11 +143,21 @@ def daily(c):
     return c.time and c.time.row.zh.startswith("每")
 
 
+def will(c):
+    """会, or 要 where 会 alone would be: can sing."""
+    sure = c.time or c.zh_jiu or c.inner
+    can = c.frame.has("yao") and bare(c) and not sure
+    return "要" if can or c.asks == "why" else "会"
+
+
 def goes(c):
     """想 去 散步; 会 游泳 alone would be: can swim."""
-    bare = c.place is None and not c.modal and not c.manner
-    leaves = c.frame.has("going") or c.frame.has("skill") and bare
+    leaves = c.frame.has("going") or c.frame.has("skill") and bare(c)
     return leaves and not c.shared and (c.modal or c.tense == "future")
+
+
+def bare(c):
+    return c.place is None and not c.modal and not c.manner
 
 
 def negation(c):
@@ -263,7 +263,8 @@ def object_words(c, skip=""):
         return n.say("多少", "d") + n.noun_words(noun_text(n))
     if n is None or skip == "obj":
         return []
-    drop = c.frame.has("class:wear") or c.frame.en == "finish"
+    dropped = c.frame.en == "finish" or c.frame.en == "cut" and not c.command
+    drop = dropped or c.frame.has("class:wear")  # 切 自己 的 肉 would hurt
     if drop or not c.main:
         n = own(c, n, drop)
     if n.is_a("animal") and n.det == "the" and not n.pronoun:
@@ -393,11 +394,11 @@ def purpose(c):
 
 
 def done_verb(c, text, le=(), long=()):
-    """游.泳: 游 了 泳, 游 了 两 个 小时 泳; 回来 了."""
+    """游.泳: 游泳 了, 游 过 泳, 游 了 两 个 小时 泳; 道.谢: 道 了 谢."""
     verb, _, noun = text.partition(".")
     if noun.endswith("^"):  # 拉 小提琴: a noun of its own
         return c.say(verb, "v") + [*le, *long] + c.say(noun[:-1], "o")
-    done = c.frame.has("going") and le and le[0].text == "了"  # 去 散步 了
+    done = le and le[0].text == "了" and text != "道.谢"
     if long or le and not done:
         return c.say(verb, "v") + [*le, *long] + c.say(noun, "v")
     return c.say(verb + noun, "v") + [*le]
@@ -417,7 +418,7 @@ def copula(c):
         found = at(c.place, c)
         found[0].marks += (c.mark("v"),)
         return lead + found
-    if hasattr(c.comp, "plural"):  # a trade
+    if c.trade:
         verb = "当" if c.modal or c.frame.key == "become" else "是"
         le = c.say("了", "v?") if c.tense == "past" else []
         return lead + c.say(verb, "v") + le + c.say(c.comp.zh, "comp")
@@ -457,8 +458,7 @@ def belongs(c):
 def predicate(c, skip):
     if c.frame.key in ("be", "become", "exist"):
         return copula(c)
-    reported = render(c.comp) if isinstance(c.comp, (Clause, Joined)) else []
-    return Said(c, skip).words() + reported
+    return Said(c, skip).words() + (render(c.comp) if c.reports else [])
 
 
 # Clauses
@@ -529,8 +529,7 @@ def subordinate(node, start, between, end):
             return who + condition + between[1:] + then(second, node)
         return who + condition + between + clause(second, skip="subj")
     if isinstance(first, Weather) and how == "when" and last:
-        who = subject(second, "")  # 艾玛 下雪 的 时候 打 牌
-        return who + render(first) + end + clause(second, skip="subj")
+        return render(first) + end + clause(second)  # 下雪 的 时候 艾玛 打 牌
     return time + start + render(first) + end + between + render(second)
 
 

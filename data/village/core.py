@@ -22,11 +22,7 @@ class Reject(Exception):
 class Row(SimpleNamespace):
     """A line of a table; its columns are attributes, an empty cell is ''."""
 
-    def __hash__(self):
-        return hash(self.line)
-
-    def __eq__(self, other):
-        return isinstance(other, Row) and self.line == other.line
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     def has(self, flag) -> bool:
         return flag in self.flags.split()
@@ -49,8 +45,7 @@ def table(name) -> dict[str, Row]:
             )
         if cells[0] in rows:
             raise ValueError(f"{path.name}, line {number}: {cells[0]!r} occurs twice")
-        line = f"{name}.tsv:{number}"
-        rows[cells[0]] = Row(line=line, **dict(zip(header, cells, strict=True)))
+        rows[cells[0]] = Row(**dict(zip(header, cells, strict=True)))
     return rows
 
 
@@ -252,6 +247,16 @@ class Clause(Node):
     bare: str = ""  # Chinese, in a condition (if, when) or before its noun (rel): no 很
     inner: bool = False  # a reported clause: Chinese says its time after its subject
 
+    @property
+    def reports(self):
+        """Is what is said, thought, known a clause?"""
+        return isinstance(self.comp, (Clause, Joined))
+
+    @property
+    def trade(self):
+        """Is it about what somebody is by trade?"""
+        return hasattr(self.comp, "plural")
+
 
 @dataclass(eq=False)
 class Relative(Node):
@@ -297,3 +302,12 @@ def in_order(node, joint, first, second, swapped) -> list[Word]:
     if "sub" in node.how.kinds or "last" in node.how.kinds:
         return second + joint + first
     return first + joint + second
+
+
+def nodes(node):
+    """A node and all those below it; not what a pronoun stands for, or "where"."""
+    unsaid = {"of", "place"} if getattr(node, "asks", "") == "place" else {"of"}
+    yield node
+    for role, part in vars(node).items():
+        if isinstance(part, Node) and role not in unsaid:
+            yield from nodes(part)

@@ -32,7 +32,7 @@ DETERMINERS = (
     ("known", chances("the 2, this 1")),
     ("class:fear", chances("bare 3, the 2, this 1")),
 )
-NO_VERB = Row(line="", key="", flags="", fr_obj="")
+NO_VERB = Row(key="", flags="", fr_obj="")
 
 
 def avoid(bad):
@@ -77,8 +77,8 @@ class Draw:
     def start(self, rich):
         fresh_ids()
         self.rich, self.in_relative = rich, False
-        self.used, self.rows, self.tags = set(), set(), set()
-        self.pairs, self.people, self.met = set(), [], False
+        self.used, self.tags, self.pairs = set(), set(), set()
+        self.people, self.met = [], False
         self.mode, self.locked = self.weighted(MODES), False
         self.timed = self.general = self.often = self.no_state = False
         self.stopped_by = set()  # what one doesn't do in this weather
@@ -115,25 +115,15 @@ class Draw:
             avoid(self.locked)
             self.mode = self.one(modes)
 
-    def row(self, name, key):
-        row = table(name)[key]
-        self.rows.add(row)
-        return row
-
-    def choose(self, rows):
-        row = self.one(rows)
-        self.rows.add(row)
-        return row
-
     def pick(self, rows):
         """A row whose word isn't in the sentence yet."""
-        row = self.choose([r for r in rows if r.key not in self.used])
+        row = self.one([r for r in rows if r.key not in self.used])
         self.used |= {row.key, getattr(row, "fr", row.key)}
         return row
 
     def place_noun(self, row) -> NP:
         """The noun of a row of places.tsv."""
-        noun = self.row("nouns", row.noun)
+        noun = table("nouns")[row.noun]
         self.used |= {noun.key, noun.fr}
         return NP(noun, gender=noun.gender)
 
@@ -166,12 +156,8 @@ class Draw:
 
     def named(self, grown=()):
         """anna, the baker anna, my friend anna"""
-        rows = [
-            r
-            for r in table("names").values()
-            if r.split == self.split or (self.split and self.p(0.3))
-        ]
-        np = self.by_name(rows)
+        here, names = self.split, table("names").values()
+        np = self.by_name([r for r in names if r.split == here or here and self.p(0.3)])
         if grown and self.p(0.2):
             np.noun = self.pick(nouns_of("trade"))
         elif grown and self.p(0.12):
@@ -197,7 +183,11 @@ class Draw:
         noun = self.pick(rows)
         if rows is kin:
             return self.cast(self.relation(noun))
-        np = self.group(noun, subject) if rows is group else self.single(noun)
+        np = NP(noun, gender=noun.gender.replace("mf", "m"))
+        if rows is group:
+            self.group(np, subject)
+        elif noun.gender == "mf":
+            np.gender = self.one(["m", "f"])
         self.describe(np)
         if rows is plain and self.p(0.25):
             np.det = "this" if subject else self.one(["this", "a"])
@@ -205,19 +195,12 @@ class Draw:
             self.relative(np, subject)
         return self.cast(np)
 
-    def single(self, noun):
-        mixed = noun.gender == "mf"
-        return NP(noun, gender=self.one(["m", "f"]) if mixed else noun.gender)
-
-    def group(self, noun, subject):
+    def group(self, np, subject):
         """the girls, all the girls, these girls, three girls"""
-        gender = "m" if noun.gender == "mf" else noun.gender
-        np = NP(noun, plural=True, gender=gender)
         dets = "the 5, all 1.6, this 1" if subject else "the 5, this 1"
-        np.det = self.weighted(chances(dets))
+        np.det, np.plural = self.weighted(chances(dets)), True
         if np.det == "the" and self.p(0.15):
             np.det, np.number = "bare", self.number()
-        return np
 
     def relation(self, noun):
         """my aunt, her brother, anna's son"""
@@ -253,13 +236,14 @@ class Draw:
     def animal(self, rows):
         noun = self.pick(rows)
         np = NP(noun, gender=noun.gender)
-        tame = np.is_a("animal_tame")
-        dets = chances("the 4, this 1, poss 2, own 1" if tame else "the 4, this 1")
-        np.det = self.weighted(dets)
-        if np.det == "poss":
-            np.owner = self.speaker()
-        elif np.det == "own":
-            np.owner = self.owner_noun()
+        dets = (
+            "the 4, this 1, poss 2, own 1"
+            if np.is_a("animal_tame")
+            else "the 4, this 1"
+        )
+        np.det = self.weighted(chances(dets))
+        if np.det in ("poss", "own"):
+            np.owner = self.owner() if np.det == "poss" else self.owner_noun()
         np.plural = self.p(0.35)
         self.describe(np)
         return np
@@ -396,16 +380,15 @@ class Draw:
             np.adjs += colours[:1]
         if np.det == "many":
             np.adjs = []
-        self.rows.update(np.adjs)
 
     def measure(self, np, frame):
         """a cup of tea, two kilos of apples"""
-        np.measure, np.det = self.choose(vessels(np.noun, frame)), "a"
+        np.measure, np.det = self.one(vessels(np.noun, frame)), "a"
         np.plural = bool(np.noun.plural) and np.measure.key != "piece"
         if self.p(0.5) and self.mode not in ("habit", "prog"):
             np.number = self.number(3)
 
-    def owner(self, subject):
+    def owner(self, subject=None):
         """The subject's own thing, mostly."""
         return again(subject) if subject and subject.human else self.speaker()
 

@@ -1,6 +1,6 @@
 """English: word order, the verb group, pronouns."""
 
-from core import Clause, Joined, Weather, Word, aligned, end_mark, in_order, table, told
+from core import Clause, Weather, Word, aligned, end_mark, in_order, table, told
 
 IRREGULAR = table("verbs_en")
 PRONOUNS = {  # subject, object, possessive
@@ -208,17 +208,16 @@ def where(c):
 def complement(c):
     if c.comp is None:
         return []
-    if isinstance(c.comp, (Clause, Joined)):
+    if c.reports:
         return c.say("that", "that") + render(c.comp)
     quality = c.say(c.comp.en, "comp")
-    if hasattr(c.comp, "plural"):  # a trade: is a baker
+    if c.trade:  # is a baker
         return c.say(article(c.comp.en), "comp?") + quality
     if c.degree == "very":
         return c.say("very", "deg") + quality
     if c.degree == "as":
-        return (
-            c.say("as", "deg") + quality + c.say("as", "than") + noun_phrase(c.than, 1)
-        )
+        first, than = c.say("as", "deg"), c.say("as", "than")
+        return first + quality + than + noun_phrase(c.than, 1)
     if c.degree == "more":
         first, *rest = c.comp.more.split()
         quality = c.say(first, "deg", "comp?" if rest else "comp")

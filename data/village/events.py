@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from core import NP, Adverb, Clause, Place, Reject, Relative, nouns_of, table
+from core import NP, Adverb, Clause, Place, Relative, nouns_of, table
 from draw import Draw, avoid, in_dress, kinds_of, of_kind
 
 TIME_CHANCE = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}
@@ -26,13 +26,6 @@ def can(frame, mode) -> bool:
         return not frame.has(f"no{mode}")
     needed = NEEDED.get(mode, {mode})
     return bool(needed & labels(frame)) and not frame.has(f"no{mode}")
-
-
-@cache
-def said_in(modes) -> list:
-    """The frames that can be said in one of the modes."""
-    rows = [f for f in table("frames").values() if float(f.weight)]
-    return [f for f in rows if any(can(f, mode) for mode in modes)]
 
 
 def place_kinds(text) -> set:
@@ -128,7 +121,8 @@ def only_fits(clause):
 class Events(Draw):
     def frames(self, wanted=None, without=(), modes=None):
         """The frames of the mode that have a wanted label and no unwanted one."""
-        found = said_in(modes or (self.mode,))
+        rows = [f for f in table("frames").values() if float(f.weight)]
+        found = [f for f in rows if any(can(f, m) for m in modes or (self.mode,))]
         if wanted is not None:
             found = [f for f in found if labels(f) & set(wanted)]
         return [f for f in found if not labels(f) & set(without)]
@@ -154,16 +148,15 @@ class Events(Draw):
         return ((self.rel_object, 4), (self.rel_of, 8), (self.rel_nothing, 0.2))
 
     def rel_nothing(self, _):
-        """Give up: no table says how doors and windows are. Kept for its chance."""
-        self.pick(nouns_of("door window"))
-        raise Reject
+        """Give up: kept for its chance, as the draws after it depend on it."""
+        avoid(self.p(1))
 
     def rel_subject(self, np):
         """the woman who sings, the man who has a dog"""
         if self.p(0.2) and np.human:
             thing = self.thing("animal_tame machine", dets="a 1")
             avoid(np.plural)  # three women with one hen
-            clause = Clause(self.row("frames", "have"), unsaid(np), obj=thing)
+            clause = Clause(table("frames")["have"], unsaid(np), obj=thing)
         else:
             dull = ("class:rest", "class:wear", "inverse", "nosubjrel")
             modes = ("state",) if self.mode == "habit" else ("past",)
@@ -203,7 +196,7 @@ class Events(Draw):
         noun = self.pick(nouns_of(kin))
         owned = NP(noun, gender=noun.gender, det="none")
         trade = self.pick([r for r in nouns_of("trade") if r.key != "student"])
-        clause = Clause(self.row("frames", "be"), owned, comp=trade)
+        clause = Clause(table("frames")["be"], owned, comp=trade)
         np.rel = Relative("whose", clause)
 
     def rel_where(self, np):
@@ -211,7 +204,7 @@ class Events(Draw):
         rows = [r for r in table("places").values() if r.noun == np.noun.key]
         rows = [r for r in rows if r.prep in ("in", "at", "on")]
         kinds = {kind for row in rows for kind in kinds_of(row)}
-        frame = self.row("frames", self.one(sorted(kinds & {"live", "work"})))
+        frame = table("frames")[self.one(sorted(kinds & {"live", "work"}))]
         subj = self.person("adult", subject=True, plural=False)
         avoid(self.mode == "past" and not frame.has("state"))
         np.rel = Relative("where", Clause(frame, subj))
@@ -230,7 +223,10 @@ class Events(Draw):
         self.recipient(clause)
         present = self.mode == "habit" or frame.has("state")
         clause.tense = "present" if present else self.mode
-        clause.place = place or self.usual_place(clause)
+        where = frame.place
+        if place is None and where and (where.startswith("+") or self.p(0.85)):
+            place = self.place(where, subj)
+        clause.place = place
         self.set_time(clause)
         self.attitude(clause)
         self.set_manner(clause)
@@ -256,19 +252,14 @@ class Events(Draw):
             frames = [f for f in frames if suits(f.subj, subj)]
         if obj is not None:
             frames = [f for f in frames if suits(f.obj, obj)]
-        if not self.in_relative:
-            frames = [f for f in frames if not self.kept_from(f)]
+        if not self.in_relative:  # no swimming, no loving while it snows
+            out = self.stopped_by | ({"state"} if self.no_state else set())
+            frames = [f for f in frames if not labels(f) & out]
         frames = [f for f in frames if f.key not in self.used]
         frame = self.weighted([(f, float(f.weight)) for f in frames])
-        self.rows.add(frame)
         label = frame.flags.rpartition("class:")[2]
         self.used |= {frame.key, label} & set(table("frames"))
         return frame
-
-    def kept_from(self, frame):
-        """No swimming while it snows; no loving as if only while it rains."""
-        lasting = self.no_state and frame.has("state")
-        return lasting or labels(frame) & self.stopped_by
 
     def role_object(self, frame, subj):
         rows = nouns_of(frame.obj)
@@ -305,16 +296,11 @@ class Events(Draw):
         # gave the boat that the girl needs to us
         avoid(obj.rel and not clause.shift)
 
-    def usual_place(self, clause):
-        kinds = clause.frame.place
-        if kinds.startswith("+") or (kinds and self.p(0.85)):
-            return self.place(kinds, clause.subj)
-
     def place(self, kinds, subj=None):
         wanted = place_kinds(kinds)
         rows = [r for r in table("places").values() if r.noun not in self.used]
-        row = self.choose([r for r in rows if wanted & {r.key, *kinds_of(r)}])
-        prep = self.row("preps", row.prep)
+        row = self.one([r for r in rows if wanted & {r.key, *kinds_of(r)}])
+        prep = table("preps")[row.prep]
         if row.prep == "home":
             return Place(prep, None)
         np = self.place_noun(row)
@@ -339,7 +325,7 @@ class Events(Draw):
             rows = [r for r in rows if not r.zh.startswith("每")]
         if not rows:
             return
-        clause.time = Adverb(self.choose(rows))
+        clause.time = Adverb(self.one(rows))
         self.timed, self.often = True, self.often or self.mode == "habit"
         clause.front = hangs(clause) or self.p(0.1)
 
@@ -356,7 +342,7 @@ class Events(Draw):
             avoid(self.often or clause.subj.det == "all")
             avoid(clause.frame.key == "go_home")
             often = self.one(["often", "sometimes"])
-            clause.adverb = Adverb(self.row("adverbs", often))
+            clause.adverb = Adverb(table("adverbs")[often])
 
     # Not, already, wants to, slowly
 
@@ -367,7 +353,7 @@ class Events(Draw):
         if must or perfect and frame.has("exp") and self.p(0.5):
             self.ever(clause, never=self.p(0.6) or not must)
         elif perfect:
-            clause.adverb = Adverb(self.row("adverbs", "already"))
+            clause.adverb = Adverb(table("adverbs")["already"])
         elif plain and self.p(0.07) and not frame.has("post"):
             self.negate(clause)
         elif plain and not self.in_relative and self.p(0.14):
@@ -401,7 +387,7 @@ class Events(Draw):
         if frame.has("state") or frame.has("nomodal"):
             return
         rows = [m for m in table("modals").values() if modal_fits(m, clause, past)]
-        clause.modal = self.choose(rows)
+        clause.modal = self.one(rows)
         if clause.modal.key not in ("like", "love"):
             clause.time = clause.time if past else None
             self.timed = clause.time is not None
@@ -422,7 +408,7 @@ class Events(Draw):
         rows = [r for r in table("adverbs").values() if tense in r.tenses.split()]
         rows = [r for r in rows if fits.get(r.key, free)]
         if rows:
-            clause.adverb = Adverb(self.choose(rows))
+            clause.adverb = Adverb(self.one(rows))
 
     def set_manner(self, clause):
         """How, how long."""
@@ -439,7 +425,7 @@ class Events(Draw):
         elif self.p(0.13) and self.mode != "perfect" and not clause.neg:
             rows = self.manners(clause)
         if rows:
-            clause.manner = Adverb(self.choose(rows))
+            clause.manner = Adverb(self.one(rows))
             if clause.manner.row.flags:
                 self.tags.add("idiom")
         avoid(must and not (clause.manner or clause.neg))

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from core import (
     Clause,
-    Joined,
     Reject,
     Weather,
     Word,
@@ -397,9 +396,9 @@ class Said:
 def complement(c, subj):
     if c.comp is None:
         return []
-    if isinstance(c.comp, (Clause, Joined)):
+    if c.reports:
         return c.say("que", "that") + render(c.comp)
-    if hasattr(c.comp, "plural"):  # a trade
+    if c.trade:
         return c.say(c.comp.fr.split("/")[feminine(subj)], "comp")
     noun = "avoir" in c.comp.flags
     quality = c.say(c.comp.fr if noun else agree(c.comp.fr, subj), "comp")

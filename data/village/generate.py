@@ -2,9 +2,8 @@
 
 python data/village/generate.py                        write everything
 python data/village/generate.py --check                compare with the files
-python data/village/generate.py --sample 60 --seed 7   print sentences with their links
-python data/village/generate.py --try owl --sample 5   print new ones with a row
-python data/village/generate.py --explain "i am tired ."   by which rows it came about
+python data/village/generate.py --sample 60 --seed 7   print new sentences, their links
+python data/village/generate.py --sample 5 --try owl   those with a word
 """
 
 import argparse
@@ -19,20 +18,18 @@ from collections import Counter
 from itertools import combinations, cycle, islice, pairwise
 from pathlib import Path
 
+import chinese
+import datasheet
+import english
+import french
+from core import Reject, aligned, links, table
+from datasheet import size, tags_of, with_tags
+from draw import HELD_OUT
+from near import Neighbours
+from phenomena import tags
+from scenes import Scenes
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import chinese  # noqa: E402
-import english  # noqa: E402
-import french  # noqa: E402
-import sheet  # noqa: E402
-from core import Reject, aligned, links, table  # noqa: E402
-from draw import HELD_OUT  # noqa: E402
-from near import Neighbours  # noqa: E402
-from phenomena import tags  # noqa: E402
-from scenes import Scenes  # noqa: E402
-from sheet import read, size, tags_of, with_tags  # noqa: E402
-
 SEED = 20150519
 HEADER = ("en", "fr", "zh", "en-fr", "en-zh", "fr-zh", "tags")
 SIZES = {"train": 24_000, "valid": 1_000, "test": 1_000, "long": 540}
@@ -58,7 +55,7 @@ NEW_NAMES = 40
 TRIES = 20_000
 SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
 ENOUGH = 22  # sentences of each phenomenon in test, at least
-EXAMPLES = (
+EXAMPLES = (  # the two sentences the course's sources explain attention with
     ("i/1 love/2 you/3 ./4", "je/1 t'/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
     (
         "i/1 love/2 to/3? eat/3 apples/4 ./5",
@@ -80,9 +77,9 @@ class Writer:
         self.seen = set()
 
     def row(self, sides, found):
-        """The seven columns, or None if one of the sentences was written before."""
+        """The seven columns; None if a sentence was written before, or is left out."""
         texts = [" ".join(word.text for word in side) for side in sides]
-        if self.seen.intersection(texts):
+        if self.seen.intersection(texts) or texts[0] in table("left_out"):
             return None
         self.seen.update(texts)
         joined = [links(one, other) for one, other in combinations(sides, 2)]
@@ -112,14 +109,16 @@ class Writer:
             return None
         return self.row(sides, tags(node, *sides) | self.draw.tags.union(more))
 
-    def collect(self, quota, buckets, longest, shortest, extra=lambda draw: ()):
-        """Rows that fill `quota` sentences a bucket, by English length."""
-        rng, rows, left = self.draw.rng, [], list(quota)
+    def collect(self, number, buckets, extra=lambda sides: ()):
+        """About so many rows, spread over the buckets of English lengths by shares."""
+        rng, rows = self.draw.rng, []
+        quota = [round(share * number) for _, share, _ in buckets]
+        left, longest = list(quota), buckets[-1][0][1]
 
         def accept(sides):
             k = bucket(len(sides[0]), buckets)
-            wanted = k is not None and left[k] and fit(sides, shortest, longest)
-            return extra(self.draw) if wanted else None
+            wanted = k is not None and left[k] and fit(sides, buckets[0][0][0], longest)
+            return extra(sides) if wanted else None
 
         while any(left):
             k = max(range(len(left)), key=lambda b: left[b] / max(1, quota[b]))
@@ -131,7 +130,7 @@ class Writer:
         return rows
 
 
-def fit(sides, shortest, longest):
+def fit(sides, shortest=3, longest=30):
     return shortest <= min(map(len, sides)) and max(map(len, sides)) <= longest
 
 
@@ -139,16 +138,6 @@ def bucket(length, buckets=BUCKETS):
     """Which of the buckets is for sentences of this length; None if none is."""
     ranges = [range(low, high + 1) for (low, high), _, _ in buckets]
     return next((k for k, lengths in enumerate(ranges) if length in lengths), None)
-
-
-def shares(buckets, total):
-    return [round(share * total) for _, share, _ in buckets]
-
-
-def examples(writer):
-    """The two sentences the course's sources explain attention with."""
-    found = [[aligned(text, 0) for text in three] for three in EXAMPLES]
-    return [writer.row(sides, {"source-example"}) for sides in found]
 
 
 def held_out(writer):
@@ -159,7 +148,7 @@ def held_out(writer):
 
     def accept(sides):
         hits = draw.pairs & HELD_OUT
-        wanted = hits and all(left[pair] for pair in hits) and fit(sides, 3, 30)
+        wanted = hits and all(left[pair] for pair in hits) and fit(sides)
         return {"held-out-pair"} if wanted else None
 
     draw.force_held = True
@@ -173,13 +162,13 @@ def held_out(writer):
 
 
 def with_new_names(writer):
-    named = sheet.new_names()
+    named = datasheet.new_names()
 
-    def wanted(draw):
-        return {"new-name"} if any(row.key in named for row in draw.rows) else None
+    def wanted(sides):
+        return {"new-name"} if named & {word.text for word in sides[0]} else None
 
     writer.draw.split = "test"
-    rows = writer.collect(shares(BUCKETS, NEW_NAMES), BUCKETS, 30, 3, wanted)
+    rows = writer.collect(NEW_NAMES, BUCKETS, wanted)
     writer.draw.split = ""
     return rows
 
@@ -190,12 +179,12 @@ def with_new_names(writer):
 def build(writer) -> dict[str, list[tuple[str, ...]]]:
     """All splits: name -> rows of seven strings."""
     gc.disable()
-    special = examples(writer)
+    sides = [[aligned(text, 0) for text in three] for three in EXAMPLES]
+    special = [writer.row(three, {"source-example"}) for three in sides]
     total = SPARE * sum(SIZES[name] for name in ("train", "valid", "test"))
-    pool = writer.collect(shares(BUCKETS, int(total)), BUCKETS, 30, 3)
-    pool = without_rare(pool)
+    pool = without_rare(writer.collect(int(total), BUCKETS))
     special += known(held_out(writer), pool)
-    special += known(with_new_names(writer), pool, sheet.new_names())
+    special += known(with_new_names(writer), pool, datasheet.new_names())
     test, pool = deal(pool, SIZES["test"] - len(special))
     valid, pool = deal(pool, SIZES["valid"])
     test += special
@@ -204,24 +193,22 @@ def build(writer) -> dict[str, list[tuple[str, ...]]]:
     train = apart(pool, test)[: SIZES["train"]]
     if len(train) < SIZES["train"]:
         raise ValueError(f"only {len(train)} sentences for train: raise SPARE")
-    test = sheet.mark_far(test, train)
+    for k, distance in enumerate(datasheet.nearest(test, train)):
+        far = {"far-from-train"} if distance > 3 else set()
+        test[k] = with_tags(test[k], tags_of(test[k]) | far)
     for part in (train, valid, test):
         shuffle(part, writer.draw.rng)
-    long = writer.collect(shares(LONG, SIZES["long"] * 1.2), LONG, 60, 31)
+    long = writer.collect(SIZES["long"] * 1.2, LONG)
     long = sorted(known(long, train)[: SIZES["long"]], key=size)
-    splits = {"train": train, "valid": valid, "test": test}
-    return {name: near_tags(rows) for name, rows in splits.items()} | {"long": long}
-
-
-def near_tags(rows):
-    """Only the split "long" is about distance."""
-    return [with_tags(row, tags_of(row) - {"long-distance"}) for row in rows]
+    for part in (train, valid, test):  # only the split "long" is about distance
+        part[:] = [with_tags(row, tags_of(row) - {"long-distance"}) for row in part]
+    return {"train": train, "valid": valid, "test": test, "long": long}
 
 
 def without_rare(rows):
     """The rows whose forms are all frequent enough to be learnt."""
     while True:
-        counts = [Counter(sheet.words(rows, k)) for k in range(3)]
+        counts = [Counter(datasheet.words(rows, k)) for k in range(3)]
         often = [{word for word in count if count[word] >= LEAST} for count in counts]
         kept = said_with(rows, often)
         if len(kept) == len(rows):
@@ -231,7 +218,7 @@ def without_rare(rows):
 
 def known(rows, train, names=frozenset()):
     """The rows without a word that train lacks (in any language), but for the names."""
-    return said_with(rows, [names.union(sheet.words(train, k)) for k in range(3)])
+    return said_with(rows, [names.union(datasheet.words(train, k)) for k in range(3)])
 
 
 def said_with(rows, words):
@@ -296,46 +283,22 @@ def pack(rows) -> bytes:
 
 def sums(files, path):
     """SHA256SUMS with the lines of these files; the others stay."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    lines = [line for line in lines if " village/" not in line]
     hashes = {path.name: hashlib.sha256(data) for path, data in files.items()}
-    mine = [f"{found.hexdigest()}  village/{name}" for name, found in hashes.items()]
-    return "\n".join([*mine, *lines]) + "\n"
+    lines = [f"{found.hexdigest()}  village/{name}" for name, found in hashes.items()]
+    old = path.read_text(encoding="utf-8").splitlines()
+    return "\n".join(lines + [line for line in old if " village/" not in line]) + "\n"
 
 
 def regenerate() -> dict[Path, bytes]:
     """What the files should hold."""
     splits = build(Writer())
     found = {HERE / f"{name}.tsv.gz": pack(rows) for name, rows in splits.items()}
-    checksums, datasheet = HERE.parent / "SHA256SUMS", HERE.parent / "README.md"
-    text = sheet.fill(datasheet.read_text(encoding="utf-8"), sheet.tables(splits))
-    found |= {checksums: sums(found, checksums).encode(), datasheet: text.encode()}
-    return found
-
-
-def check(files):
-    same = {p.name: p.exists() and p.read_bytes() == data for p, data in files.items()}
-    bad = [name for name, kept in same.items() if not kept]
-    if bad:
-        sys.exit("differs from what the generator writes: " + ", ".join(bad))
-    print("the files are what the generator writes")
-
-
-def write(files, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, data in files.items():
-        path = path if folder == HERE else folder / path.name
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(data)
-        part.replace(path)
+    checksums, sheet = HERE.parent / "SHA256SUMS", HERE.parent / "README.md"
+    text = datasheet.fill(sheet.read_text(encoding="utf-8"), splits)
+    return found | {checksums: sums(found, checksums).encode(), sheet: text.encode()}
 
 
 # Looking at sentences
-
-
-def written():
-    """All rows of the files."""
-    return [row for name in SIZES for row in read(HERE / f"{name}.tsv.gz")]
 
 
 def show(row) -> str:
@@ -349,76 +312,37 @@ def show(row) -> str:
     return "\n".join([*lines, "  tags   " + row[6]])
 
 
-def sample(number, seed):
-    rng, rows = random.Random(seed), written()
-    long = [row for row in rows if size(row) > 30]
-    for k in range(number):
-        pool = long if k % 6 == 5 else rows
-        print(show(pool[int(rng.random() * len(pool))]), end="\n\n")
-
-
-def attempt(key, number, seed):
-    """Print new sentences in which the row with this key takes part."""
-    tables = sorted(path.stem for path in (HERE / "tables").glob("*.tsv"))
-    if not any(key in table(name) for name in tables):
-        sys.exit(f"no table has a row with the key {key!r}: {', '.join(tables)}")
-    writer, left = Writer(seed), number
+def sample(number, seed, word):
+    """New rows; those with this word, if one is given."""
+    writer, rows = Writer(seed), []
 
     def accept(sides):
-        used = any(row.key == key for row in writer.draw.rows)
-        return () if used and fit(sides, 3, 30) else None
+        used = {found.text for side in sides for found in side}
+        return () if word is None or word in used else None
 
-    for k in range(TRIES):
-        _, _, hows = BUCKETS[k % len(BUCKETS)]
-        row = writer.write(hows[0], accept)
-        if row is not None:
-            print(show(row), end="\n\n")
-            left -= 1
-        if not left:
-            return
-    sys.exit(f"{number - left} sentences with {key!r} in {TRIES:,} drafts: too rare")
-
-
-def explain(text):
-    """Draw the corpus again until the sentence comes, and say which rows it used."""
-    if not any(text in row[:3] for row in written()):
-        sys.exit(f"no sentence of the corpus reads {text!r} (words apart by spaces)")
-    writer = Writer()
-    keep = writer.row
-
-    def watch(sides, found):
-        row = keep(sides, found)
-        if row is not None and text in row[:3]:
-            print(show(row))
-            for used in sorted(writer.draw.rows, key=lambda r: r.line):
-                print(f"  {used.line:20} {used.key}")
-            sys.exit()
-        return row
-
-    writer.row = watch
-    build(writer)
-    sys.exit(f"{text!r} is in the files, but not written any more: regenerate them")
+    for _, (_, _, hows) in zip(range(TRIES), cycle(BUCKETS + LONG), strict=False):
+        if len(rows) < number and (row := writer.write(hows[0], accept)):
+            rows.append(row)
+    return rows
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--check", action="store_true", help="regenerate and compare")
     p.add_argument("--sample", type=int, metavar="N", help="print N sentences")
-    p.add_argument("--try", dest="key", metavar="KEY", help="new ones with this row")
-    p.add_argument("--explain", metavar="SENTENCE", help="by which rows it came about")
+    p.add_argument("--try", dest="word", help="new ones with this word")
     p.add_argument("--seed", type=int, default=0, help="which sample")
-    p.add_argument("--out", type=Path, default=HERE, help="where the .tsv.gz files go")
     args = p.parse_args()
-    if args.key:
-        attempt(args.key, args.sample or 10, args.seed)
-    elif args.sample:
-        sample(args.sample, args.seed)
-    elif args.explain:
-        explain(args.explain)
-    elif args.check:
-        check(regenerate())
-    else:
-        write(regenerate(), args.out)
+    if args.word or args.sample:
+        rows = sample(args.sample or 10, args.seed, args.word)
+        print(*map(show, rows), f"{len(rows)} sentences", sep="\n\n")
+        return
+    files = regenerate()
+    if not args.check:
+        for path, data in files.items():
+            path.write_bytes(data)
+    elif bad := [p.name for p, data in files.items() if p.read_bytes() != data]:
+        sys.exit("differs from what the generator writes: " + ", ".join(bad))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,8 @@
 
 import english
 import french
-from core import NP, Clause, Joined, Place, Relative, Weather
+from core import NP, Clause, Joined, Weather, nodes
 
-NODES = (Clause, Joined, NP, Place, Relative, Weather)
 FAR = 10  # words between what belongs together: a long distance
 PINYIN = "ba bei le guo zhe ma jiu ye dou hai bi".split()
 PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
@@ -12,22 +11,10 @@ PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
 
 def tags(node, _english, fr, zh) -> set[str]:
     # 还, to give back, is another word
-    chinese = {word.text for word in zh if not (word.text == "还" and is_verb(word))}
+    chinese = {w.text for w in zh if w.text != "还" or not w.marks[0].endswith(".v")}
     said = of_words(fr, chinese)
-    return said.union(*map(of_node, nodes(node)))
-
-
-def is_verb(word):
-    return word.marks[0].endswith(".v")
-
-
-def nodes(node):
-    """A node and all those below it; not what a pronoun stands for, or "where"."""
-    unsaid = {"of", "place"} if getattr(node, "asks", "") == "place" else {"of"}
-    yield node
-    for role, part in vars(node).items():
-        if isinstance(part, NODES) and role not in unsaid:
-            yield from nodes(part)
+    kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined, Weather: of_weather}
+    return said.union(*(kinds[type(n)](n) for n in nodes(node) if type(n) in kinds))
 
 
 def chosen(given):
@@ -50,14 +37,8 @@ def of_words(fr, chinese) -> set[str]:
     return chosen(given)
 
 
-def of_node(node) -> set[str]:
-    if isinstance(node, Clause):
-        return of_clause(node)
-    if isinstance(node, NP):
-        return of_phrase(node)
-    if isinstance(node, Joined):
-        return of_joined(node)
-    return {"weather"} if isinstance(node, Weather) else set()
+def of_weather(_):
+    return {"weather"}
 
 
 def of_joined(joined) -> set[str]:
@@ -74,7 +55,6 @@ def of_joined(joined) -> set[str]:
 def of_clause(c) -> set[str]:
     f, kind = c.frame, c.frame.key
     tense, copula = "" if f.has("state") else c.tense, kind in ("be", "exist")
-    reported = isinstance(c.comp, (Clause, Joined))
     goal = f.has("goal") or f.has("goal2")
     result = " " in f.done and (c.passive or f.has("ba"))
     late = c.time and not c.front
@@ -101,7 +81,7 @@ def of_clause(c) -> set[str]:
         "fr-time-first": late and c.main and french.Said(c, "", None).time_first(),
         "particle": f.en.endswith("*"),
         "clitic": light,
-        "long-distance": reported and len(english.render(c.comp)) >= FAR,
+        "long-distance": c.reports and len(english.render(c.comp)) >= FAR,
         "zh-place-before-verb": c.place and not goal and not copula,
         "zh-time-before-verb": late,
         "zh-resultative": result and c.tense == "past",

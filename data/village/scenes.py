@@ -1,6 +1,6 @@
 """Sentences of several clauses: reasons, conditions, sequences, reports."""
 
-from core import Adverb, Clause, Joined, Place, Row, Weather, table
+from core import NP, Adverb, Clause, Joined, Place, Row, Weather, nodes, table
 from draw import again, avoid, chances, kinds_of
 from events import clear, hangs, soften, unsaid
 from simple import Simple
@@ -59,7 +59,7 @@ class Scenes(Simple):
     def join(self, key, first, second, swapped=False):
         adds = key == "and" or key.startswith("vp_")
         self.tags.add("coordination" if adds else key)
-        node = Joined(self.row("joins", key), first, second, swapped)
+        node = Joined(table("joins")[key], first, second, swapped)
         if key in ("when", "if"):
             self.tags.add("subordinate")
         if key == "if":  # 如果 …, 就 …
@@ -74,7 +74,7 @@ class Scenes(Simple):
         follows = table("follows")
         first = self.simple_event(self.frames(follows))
         avoid(hangs(first))
-        row = self.row("follows", first.frame.key)
+        row = table("follows")[first.frame.key]
         same, obj = row.object == "same", None
         if same:
             vague = first.obj.det in ("bare", "many", "some", "poss", "own")
@@ -136,12 +136,12 @@ class Scenes(Simple):
     def cause(self, subj, stops=False):
         """(row of reasons.tsv, what says it: of somebody, or the weather)"""
         reasons = table("reasons").values()
-        row = self.choose([r for r in reasons if r.stops or not stops])
+        row = self.one([r for r in reasons if r.stops or not stops])
         if row.kind == "weather":
             return row, self.weather(row)
-        comp = self.row("adjectives", row.key)
+        comp = table("adjectives")[row.key]
         tense = "imperfect" if self.mode == "past" else "present"
-        return row, Clause(self.row("frames", "be"), subj, tense=tense, comp=comp)
+        return row, Clause(table("frames")["be"], subj, tense=tense, comp=comp)
 
     def effect(self, row, subj):
         """What somebody does, or doesn't do, in this state."""
@@ -163,9 +163,9 @@ class Scenes(Simple):
         main.neg = "not"
         if self.mode == "future" or self.mode == "past" and self.p(0.5):
             return
-        main.modal = self.row("modals", "can" if self.p(0.6) else "want")
+        main.modal = table("modals")["can" if self.p(0.6) else "want"]
         if self.mode == "past":  # no couldn't
-            main.modal = self.row("modals", "want")
+            main.modal = table("modals")["want"]
         if self.mode == "prog":
             main.tense = "present"
 
@@ -204,7 +204,7 @@ class Scenes(Simple):
         clear(first, "neg adverb manner")
         if first.tense != "past":
             first.time = None
-        first.modal = self.row("modals", "want")
+        first.modal = table("modals")["want"]
         return self.join("but", first, cause)
 
     # If, when
@@ -233,7 +233,7 @@ class Scenes(Simple):
         self.used.add("if")
         self.timed = self.no_state = self.locked = True
         reasons = table("reasons").values()
-        row = self.choose([r for r in reasons if r.kind == "weather"])
+        row = self.one([r for r in reasons if r.kind == "weather"])
         with self.setting(mode="habit"):
             weather = self.weather(row)
         main = None
@@ -289,7 +289,7 @@ class Scenes(Simple):
         second = self.event([first.frame], subj=other)
         avoid(second.manner or second.place or other.det == "all")
         clear(second, "neg modal front")
-        second.adverb = Adverb(self.row("adverbs", "also"))
+        second.adverb = Adverb(table("adverbs")["also"])
         return self.join("and", first, second)
 
     def there(self):
@@ -303,7 +303,7 @@ class Scenes(Simple):
             first = self.where_is()
             near = first.subj
         frames = self.frames_at(near.noun, ["post", "from", "goal2"])
-        second = self.event(frames, place=Place(self.row("preps", "there"), None))
+        second = self.event(frames, place=Place(table("preps")["there"], None))
         if second.to and second.to.person < 3:
             second.to = None
         second.front = False
@@ -313,13 +313,13 @@ class Scenes(Simple):
         """the market is near the church"""
         rows = list(table("places").values())
         goals = [r for r in rows if r.prep in ("at", "in") and "goal" in kinds_of(r)]
-        row = self.choose(goals)
+        row = self.one(goals)
         subj = self.place_noun(row)
         near = [r for r in rows if r.prep in ("near", "front", "behind")]
         near = [r for r in near if r.noun not in self.used | {"house"}]
-        other = self.choose(near)
-        place = Place(self.row("preps", other.prep), self.place_noun(other))
-        return Clause(self.row("frames", "be"), subj, place=place)
+        other = self.one(near)
+        place = Place(table("preps")[other.prep], self.place_noun(other))
+        return Clause(table("frames")["be"], subj, place=place)
 
     # Reports
 
@@ -347,19 +347,18 @@ class Scenes(Simple):
             rel = first.subj.rel
             avoid(rel and rel.kind == "whose")  # 知道 爸爸 …
         self.tags |= {"reported", "subordinate"}
-        return Clause(self.row("frames", key), speaker, comp=comp)
+        return Clause(table("frames")[key], speaker, comp=comp)
 
     # What no sentence may have
 
     def check(self, node):
-        """Note the words of the tables; avoid what is heard wrongly."""
-        found = list(phrases(node))
+        """Note what is said of which noun; avoid what is heard wrongly."""
+        found = [n for n in nodes(node) if isinstance(n, NP)]
         for n in found:
-            self.rows |= {row for row in (n.noun, n.name, n.number) if row is not None}
             self.pair(n, n.adjs)
         avoid(untold_gender(found))
         for clause in clauses(node):
-            avoid(any(wrong(clause) for wrong in WRONG))
+            avoid(unclear(clause))
             if isinstance(clause.comp, Row):
                 self.pair(clause.subj, [clause.comp])
 
@@ -376,31 +375,18 @@ def untold_gender(found):
     return any(not (n.name or n.of or n in told) for n in trades)
 
 
-def far_place(c):
-    """the girl paul met in the forest at the bakery"""
+def unclear(c):
+    """Is something heard with the wrong word?"""
+    related, rel = any(np and np.rel for np in (c.obj, c.to)), c.subj.rel
     for_whom = c.to and c.frame.has("for") and c.to.person == 3
-    related = any(np and np.rel for np in (c.obj, c.to))
-    return c.place and (related or for_whom)
-
-
-def far_time(c):
-    """loves the girl who has a rabbit this evening"""
-    related = hangs(c) or c.passive and c.subj.rel
-    return related and c.time and not c.front
-
-
-def far_preposition(c):
-    """who luc waited for eat"""
-    rel = c.subj.rel
-    return rel and rel.kind == "obj" and " " in rel.clause.frame.en and not c.asks
-
-
-def none_of_four(c):
-    """four farmers will not fish"""
-    return c.neg and c.subj.number
-
-
-WRONG = (far_place, far_time, far_preposition, none_of_four)
+    behind = hangs(c) or c.passive and rel
+    heard = (
+        c.place and (related or for_whom),  # the girl paul met in the forest at the inn
+        behind and c.time and not c.front,  # loves the girl who has a rabbit tonight
+        rel and rel.kind == "obj" and " " in rel.clause.frame.en and not c.asks,
+        c.neg and c.subj.number,  # who luc waited for eat; four farmers will not fish
+    )
+    return any(heard)
 
 
 def same_gender(c):
@@ -426,22 +412,3 @@ def leaves(node):
 
 def clauses(node):
     return (leaf for leaf in leaves(node) if isinstance(leaf, Clause))
-
-
-def phrases(node):
-    """All noun phrases of a sentence."""
-    for c in clauses(node):
-        subj = None if c.shared else c.subj
-        for np in (subj, c.obj, c.to, c.than, c.place and c.place.np):
-            if np is not None:
-                yield from inside(np)
-        yield from phrases(c.purpose)
-
-
-def inside(np):
-    """The phrase, its owner's, those of its relative clause."""
-    yield np
-    if np.owner is not None:
-        yield from inside(np.owner)
-    if np.rel is not None:
-        yield from phrases(np.rel.clause)

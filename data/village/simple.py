@@ -12,13 +12,13 @@ class Simple(Events):
 
     def quality(self):
         """Somebody or something is young, tired, expensive."""
-        row = self.choose([a for a in table("adjectives").values() if a.of])
+        row = self.one([a for a in table("adjectives").values() if a.of])
         subj = self.theme(row.of, "the 4, poss 3, this 1, own 1")
         if subj.noun:
             held = (row.en, subj.noun.en) in HELD_OUT
             avoid(held and not self.force_held)
             subj.adjs = []  # the young man is not young
-        clause = Clause(self.row("frames", "be"), subj, comp=row)
+        clause = Clause(table("frames")["be"], subj, comp=row)
         if row.predicate == "hen" and self.p(0.2):
             clause.degree = "very"
         elif self.p(0.1) and "dont_neg" not in row.flags and subj.det != "all":
@@ -28,7 +28,7 @@ class Simple(Events):
     def compare(self):
         """the church is older than the mill"""
         rows = table("adjectives").values()
-        row = self.choose([a for a in rows if "compare" in a.flags])
+        row = self.one([a for a in rows if "compare" in a.flags])
         beasts = ("animal_tame", "animal_pet", "mammal")  # goats and ducks
         kind = self.one([k for k in row.of.split() if k not in beasts])
         mine = "the 3, poss 3, this 1, own 2"
@@ -36,7 +36,7 @@ class Simple(Events):
         a, b = (self.theme(kind, dets, plural=False) for _ in range(2))
         a.adjs = b.adjs = []
         how = "more" if self.p(0.7) else "as"
-        return Clause(self.row("frames", "be"), a, comp=row, than=b, degree=how)
+        return Clause(table("frames")["be"], a, comp=row, than=b, degree=how)
 
     def theme(self, kinds, dets, **more):
         """Somebody or something that has one of the kinds of an adjective."""
@@ -49,7 +49,7 @@ class Simple(Events):
 
     def exist(self):
         """there are four goats on the hill"""
-        row = self.choose([r for r in table("places").values() if r.holds])
+        row = self.one([r for r in table("places").values() if r.holds])
         np = self.place_noun(row)
         self.describe(np, 0.3 * self.rich)
         what = self.thing(row.holds, "a 4, number 3, many 1")
@@ -57,8 +57,8 @@ class Simple(Events):
         if what.is_a("mass"):
             what.det, what.plural = "some", False
         what.there = True
-        place = Place(self.row("preps", row.prep), np)
-        return Clause(self.row("frames", "exist"), what, place=place)
+        place = Place(table("preps")[row.prep], np)
+        return Clause(table("frames")["exist"], what, place=place)
 
     def trade(self):
         """my aunt is a baker, wants to be a doctor, became a painter"""
@@ -66,11 +66,11 @@ class Simple(Events):
         subj = self.one([self.named, self.kin])()
         avoid(subj.noun and subj.noun.key == "daughter")
         trade = self.pick(nouns_of("trade"))
-        clause = Clause(self.row("frames", key), subj, comp=trade)
+        clause = Clause(table("frames")[key], subj, comp=trade)
         if key == "become":
             clause.tense = "past"
         elif self.p(0.4):
-            clause.modal = self.row("modals", "want")
+            clause.modal = table("modals")["want"]
         return clause
 
     def kin(self):
@@ -87,11 +87,11 @@ class Simple(Events):
             where = "indoor"
         place = self.place(where)
         avoid(subj.is_a("furniture") and place.prep.key == "home")
-        return Clause(self.row("frames", "be"), subj, place=place)
+        return Clause(table("frames")["be"], subj, place=place)
 
     def have(self):
         """luc has two horses, no bicycle"""
-        frame = self.row("frames", "have")
+        frame = table("frames")["have"]
         subj = self.person("adult", subject=True)
         obj = self.thing(frame.obj, "a 4, number 2")
         avoid((obj.number or subj.plural) and not obj.noun.plural)
@@ -108,7 +108,7 @@ class Simple(Events):
         said = {"habit": "present", "recent": "past", "perfect": "past"}
         tense = said.get(self.mode, self.mode)
         rows = table("weather").values()
-        row = self.choose([w for w in rows if w.tense == tense and w.kind == kind])
+        row = self.one([w for w in rows if w.tense == tense and w.kind == kind])
         if kind == "dogs":
             self.tags.add("idiom")
         return Weather(row)
@@ -130,7 +130,7 @@ class Simple(Events):
     def motion_purpose(self):
         """goes to the market to buy bread"""
         self.need("past", "habit", "future")
-        clause = self.event([self.row("frames", "go")])
+        clause = self.event([table("frames")["go"]])
         avoid(clause.neg or clause.manner)
         there = clause.place.np
         errands = [f for f in self.frames_at(there.noun) if f.has("errand")]
@@ -185,7 +185,7 @@ class Simple(Events):
     def ask_place(self):
         """where does anna live?"""
         frames = [f for f in self.frames(without=["post", "from"]) if f.place]
-        clause = self.event([*frames, self.row("frames", "live")])
+        clause = self.event([*frames, table("frames")["live"]])
         clause.place = clause.place or self.place("out")
         avoid(clause.frame.has("goal2"))
         return clause

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-DATA = Path(__file__).resolve().parents[2] / "data"
-FOLDER = DATA / "village"
-SPLITS = ("train", "valid", "test", "long")
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "village"
 
 
 class Row(NamedTuple):
@@ -19,27 +17,27 @@ class Row(NamedTuple):
     en_fr: str
     en_zh: str
     fr_zh: str
-    tags: str
+    tag_names: str
+
+    @property
+    def tags(self):
+        return set(self.tag_names.split(",")) - {""}
 
 
-class Village:
-    @cache  # noqa: B019  one object, which lives as long as the tests
-    def __getitem__(self, split) -> list[Row]:
-        with gzip.open(FOLDER / f"{split}.tsv.gz", "rt", encoding="utf-8") as f:
-            header, *lines = f.read().splitlines()
-        assert header.split("\t") == [name.replace("_", "-") for name in Row._fields]
-        return [Row(*line.split("\t")) for line in lines]
-
-    @cache  # noqa: B019
-    def all(self) -> list[Row]:
-        return [row for split in SPLITS for row in self[split]]
-
-    @cache  # noqa: B019
-    def words(self, lang) -> list[list[str]]:
-        """Of every sentence, in the order of all()."""
-        return [getattr(row, lang).split() for row in self.all()]
+@cache
+def rows_of(split) -> list[Row]:
+    with gzip.open(FOLDER / f"{split}.tsv.gz", "rt", encoding="utf-8") as f:
+        header, *lines = f.read().splitlines()
+    assert header.split("\t") == "en fr zh en-fr en-zh fr-zh tags".split()
+    return [Row(*line.split("\t")) for line in lines]
 
 
 @pytest.fixture(scope="session")
 def village():
-    return Village()
+    """Split -> rows."""
+    return {split: rows_of(split) for split in ("train", "valid", "test", "long")}
+
+
+@pytest.fixture(scope="session")
+def rows(village):
+    return [row for split in village.values() for row in split]
