@@ -304,10 +304,13 @@ def in_order(node, joint, first, second, swapped) -> list[Word]:
     return first + joint + second
 
 
-def nodes(node):
-    """A node and all those below it; not what a pronoun stands for, or "where"."""
-    unsaid = {"of", "place"} if getattr(node, "asks", "") == "place" else {"of"}
+def nodes(node, asked=True):
+    """A node and all below it, but for what a pronoun stands for.
+
+    asked: also the place that "where" asks for, which isn't said.
+    """
+    where = not asked and getattr(node, "asks", "") == "place"
     yield node
     for role, part in vars(node).items():
-        if isinstance(part, Node) and role not in unsaid:
-            yield from nodes(part)
+        if isinstance(part, Node) and role != "of" and not (where and role == "place"):
+            yield from nodes(part, asked)

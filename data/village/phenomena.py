@@ -14,7 +14,9 @@ def tags(node, _english, fr, zh) -> set[str]:
     chinese = {w.text for w in zh if w.text != "还" or not w.marks[0].endswith(".v")}
     said = of_words(fr, chinese)
     kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined, Weather: of_weather}
-    return said.union(*(kinds[type(n)](n) for n in nodes(node) if type(n) in kinds))
+    return said.union(
+        *(kinds[type(n)](n) for n in nodes(node, asked=False) if type(n) in kinds)
+    )
 
 
 def chosen(given):
