@@ -192,7 +192,7 @@ translate
   translations in the system's encoding
     stdout.reconfigure(encoding="utf-8", => stdout.reconfigure(
   a line with a fault ends the scoring by columns
-    if len(line.columns) < 2 and line.fault is None: => if len(line.columns) < 2:
+    if len(line.columns) < 2 and not line.fault: => if len(line.columns) < 2:
   all lines are read before the first is translated
     list(islice(lines, size)) => list(lines)
 variants

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from tqdm.auto import tqdm
@@ -20,7 +21,14 @@ from utils.decoding import (
     require_room,
     translate,
 )
-from utils.files import LONGEST_RAW, decode_line, in_words, model_file
+from utils.files import (
+    LONGEST_RAW,
+    decode_line,
+    decode_lines,
+    in_words,
+    model_file,
+    read_bytes,
+)
 from utils.metrics import text_scores, text_signatures
 
 CHUNK = 1000  # lines that are read, translated and written together
@@ -76,24 +84,25 @@ def parse(arguments):
 
 
 class Line(NamedTuple):
-    """A line read: its number and columns; or what is wrong with it."""
+    """A line read: its columns and unknown words; or what is wrong with it."""
 
-    number: int
     columns: list[str]
+    unknown: list[str]
     fault: str | None
 
 
 def read_lines(stream, src_vocab, tsv):
     """The Lines of a stream of bytes, one at a time."""
     for number, raw in enumerate(iter(lambda: read_one(stream), b""), 1):
-        columns, fault = [], None
+        columns, unknown, fault = [], [], None
         try:
             text = decode_line(raw, number)
             columns = text.split("\t") if tsv else [text]
-            require_room(src_vocab.encode(columns[0]).ids, "the line")
+            ids, _, unknown = src_vocab.encode(columns[0])
+            require_room(ids, "the line")
         except ValueError as error:
-            fault = str(error)
-        yield Line(number, columns, fault)
+            fault = f"line {number}: {error}"
+        yield Line(columns, [] if fault else unknown, fault)
 
 
 def read_one(stream):
@@ -104,106 +113,72 @@ def read_one(stream):
     return line
 
 
-class Translator:
-    """Translates Lines in chunks; counts faults and unknown words as they come."""
-
-    def __init__(self, model, src_vocab, tgt_vocab, search):
-        self.parts, self.search = (model, src_vocab, tgt_vocab), search
-        self.faults, self.unknown, self.count = [], Counter(), 0
-        self.lost = 0  # lines with a fault
-
-    def __call__(self, lines):
-        """The Translation of each Line, None for one with a fault."""
-        model, *vocabs = self.parts
-        good = [line.columns[0] for line in lines if line.fault is None]
-        found = iter(translate(model, good, *vocabs, **self.search))
-        results = [next(found) if line.fault is None else None for line in lines]
-        for line, result in zip(lines, results, strict=True):
-            self.count += 1
-            if result is None:
-                self.lost += 1
-                if len(self.faults) < TOLD:
-                    self.faults.append(f"line {line.number}: {line.fault}")
-            else:
-                self.unknown.update(result.unknown)
-        return results
-
-    def messages(self):
-        """What is to be said at the end, a message a line."""
-        yield from self.faults
-        if self.lost > len(self.faults):
-            yield f"… and {self.lost - len(self.faults):,} more lines"
-        if self.lost:
-            yield f"left empty: {self.lost:,} of {self.count:,} lines"
-        if self.unknown:
-            words = ", ".join(word for word, _ in self.unknown.most_common(TOLD))
-            more = ", …" if len(self.unknown) > TOLD else ""
-            yield (
-                f"words that the model doesn't know, read as <unk>: "
-                f"{self.unknown.total():,} ({words}{more})"
-            )
-
-
 def run(options):
     """Translate standard input to standard output, with all that was asked for."""
     check_search(options.beam, options.length_penalty)
-    model, src_vocab, tgt_vocab = load_checkpoint(model_file(options.model))[:3]
-    reader = open(options.score, "rb") if options.score else None
+    references = read_references(options.score) if options.score else None
+    model, *vocabs = load_checkpoint(model_file(options.model))[:3]
     search = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-    translator = Translator(model.float(), src_vocab, tgt_vocab, search)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    lines = read_lines(sys.stdin.buffer, src_vocab, options.tsv)
+    lines = read_lines(sys.stdin.buffer, vocabs[0], options.tsv)
     size = 1 if sys.stdin.isatty() else CHUNK
-    texts, references, unfit, last = [], [], None, None
+    faults, unknown, count, scored, result = [], Counter(), 0, [], None
     with tqdm(unit=" lines", disable=not sys.stderr.isatty() or size == 1) as bar:
         while chunk := list(islice(lines, size)):
-            results = translator(chunk)
-            for line, result in zip(chunk, results, strict=True):
+            good = [line.columns[0] for line in chunk if not line.fault]
+            found = iter(translate(model.float(), good, *vocabs, **search))
+            for line in chunk:
+                result = None if line.fault else next(found)
                 text = result.text if result else ""
                 print("\t".join([*line.columns, text]) if options.tsv else text)
-                if options.score is not None and unfit is None:
-                    try:
-                        references.append(reference_of(line, reader))
-                        texts.append(text)
-                    except ValueError as error:  # all lines are translated first
-                        unfit = error
-                last = result
+                unknown.update(line.unknown)
+                faults += [line.fault] if line.fault else []
+                if options.score is not None:
+                    scored.append((text, line))
             sys.stdout.flush()
+            count += len(chunk)
             bar.update(len(chunk))
-    for message in translator.messages():
-        print(message, file=sys.stderr)
+    say_what_was_lost(faults, unknown, count)
     if options.heatmap:
-        draw(options.heatmap, last, translator.count)
-    if unfit:
-        raise unfit
+        draw(options.heatmap, result, count)
     if options.score is not None:
-        say_scores(texts, references, reader, tgt_vocab.lang)
+        say_scores(scored, references, vocabs[1].lang)
 
 
-def reference_of(line, reader):
-    """A line's reference: the next line of the file, or the second column."""
-    if reader is None:
-        if len(line.columns) < 2 and line.fault is None:
-            raise ValueError(f"line {line.number}: there is no second column to score")
-        return line.columns[1] if len(line.columns) > 1 else ""
-    raw = reader.readline()
-    if not raw:
-        raise ValueError(
-            f"there is no reference for line {line.number}: the file for --score has "
-            f"{line.number - 1:,} lines, so nothing is scored; all lines are translated"
+def say_what_was_lost(faults, unknown, count):
+    """Lines left empty and unknown words, on standard error."""
+    messages = faults[:TOLD]
+    if len(faults) > TOLD:
+        messages.append(f"… and {len(faults) - TOLD:,} more lines")
+    if faults:
+        messages.append(f"left empty: {len(faults):,} of {count:,} lines")
+    if unknown:
+        words = ", ".join(word for word, _ in unknown.most_common(TOLD))
+        more = ", …" if len(unknown) > TOLD else ""
+        messages.append(
+            f"words that the model doesn't know, read as <unk>: {unknown.total():,} "
+            f"({words}{more})"
         )
-    try:
-        return decode_line(raw, line.number)
-    except ValueError as error:
-        raise ValueError(f"the reference for line {line.number}: {error}") from error
+    for message in messages:
+        print(message, file=sys.stderr)
 
 
-def say_scores(texts, references, reader, lang):
-    """BLEU and chrF on standard error."""
-    if reader and reader.read(1):
+def read_references(path):
+    return decode_lines(read_bytes(Path(path)), Path(path))
+
+
+def say_scores(scored, references, lang):
+    """BLEU and chrF on standard error; references: None for the second columns."""
+    texts, lines = zip(*scored, strict=True) if scored else ([], [])
+    if references is None:
+        references = [(line.columns[1:] or [""])[0] for line in lines]
+        for number, line in enumerate(lines, 1):
+            if len(line.columns) < 2 and not line.fault:
+                raise ValueError(f"line {number}: there is no second column to score")
+    elif len(references) != len(texts):
         raise ValueError(
-            f"there are more references than lines translated, {len(texts):,}: "
-            "they can't belong together. What is translated is right all the same"
+            f"there are {len(references):,} references and {len(texts):,} lines, so "
+            "nothing is scored; all lines are translated"
         )
     scores = text_scores(texts, references, lang)
     print(
