@@ -148,17 +148,6 @@ def test_tsv_form(tsv, text):
     assert repr(corpus) == "own.tsv en→fr: train 1, valid 1, test 1"
 
 
-@pytest.mark.parametrize("columns", [None, ("en", "zh"), ["zh", "en"]])
-@pytest.mark.parametrize("source, target", [("en", "zh"), ("zh", "en")])
-def test_tsv_columns(tsv, columns, source, target):
-    english, chinese = ("Hi.", "hi ."), ("你好。", "你 好 。")
-    first_is_english = tuple(columns or (source, target)) == ("en", "zh")
-    first, second = (english, chinese) if first_is_english else (chinese, english)
-    corpus = tsv(f"{first[0]}\t{second[0]}\n", source, target, columns=columns)
-    expected = english[1], chinese[1]
-    assert sides(corpus) == [expected if source == "en" else expected[::-1]]
-
-
 def test_the_targets_that_are_scored_are_kept_as_written(tsv):
     """Wherever the columns stand."""
     text = "".join(f"{n}a\tLe No {n} , là !\n" for n in range(20))
@@ -166,24 +155,20 @@ def test_the_targets_that_are_scored_are_kept_as_written(tsv):
     for one, columns in ((text, None), (turned, ("fr", "en"))):
         corpus = tsv(one, columns=columns, valid=3, test=4)
         assert corpus.target_texts("train")[0].startswith("Le no ")
+        assert corpus["train"][0].source[0][-1] == "a"
         for split in ("valid", "test"):
             numbers = [pair.target[2] for pair in corpus[split]]
             found = corpus.target_texts(split)
             assert found == [f"Le No {number} , là !" for number in numbers]
 
 
-@pytest.mark.parametrize("count, held_out", [(300, 30), (12_000, 1000), (3, 1)])
-def test_held_out_pairs_by_the_size_of_the_file(tsv, count, held_out):
-    corpus = tsv("".join(f"a{n}\tb{n}\n" for n in range(count)), valid=None, test=None)
-    assert [len(corpus[split]) for split in ("valid", "test")] == [held_out, held_out]
-
-
-def test_a_file_that_repeats_itself_is_split_as_near_as_it_can_be(tsv):
-    text = "".join(f"a{n}\tb{n}\n" for n in range(300)) * 35
-    corpus = tsv(text, valid=None, test=None)
-    assert all(965 <= len(corpus[split]) <= 1000 for split in ("valid", "test"))
-    with pytest.raises(ValueError, match="too few for a split 'valid' of 1000"):
-        tsv(text, valid=1000, test=1000)
+def test_a_tenth_is_held_out_as_near_as_it_can_be(tsv):
+    for count, repeats, held_out in ((300, 1, 30), (3, 1, 1), (12_000, 1, 1000)):
+        text = "".join(f"a{n}\tb{n}\n" for n in range(count)) * repeats
+        corpus = tsv(text, valid=None, test=None)
+        assert len(corpus["valid"]) == len(corpus["test"]) == held_out
+    corpus = tsv("".join(f"a{n}\tb{n}\n" for n in range(30)) * 7, valid=None, test=None)
+    assert len(corpus["valid"]) == len(corpus["test"]) == 21  # three times seven
 
 
 COLUMNS = "wrong number of columns, %d instead of %d; expected two sentences with a tab"
@@ -341,40 +326,27 @@ def test_multi30k_that_can_not_be_downloaded(server):
 
 # --- real text --------------------------------------------------------------------
 
-REAL = {  # what loads it, how many pairs each split has
-    "multi30k": (partial(load_multi30k, "de", "en"), (29_000, 1_014, 1_000)),
-    "tatoeba/fra.txt": (
-        partial(load_tsv, "tatoeba/fra.txt", "en", "fr", valid=300, test=300),
-        (4_400, 300, 300),
-    ),
-    "tatoeba/cmn.txt": (
-        partial(load_tsv, "tatoeba/cmn.txt", "zh", "en", ("en", "zh")),
-        (28_979, 1_000, 1_000),
-    ),
-}
+
+@pytest.mark.slow
+@needs("multi30k")
+def test_multi30k_as_published():
+    corpus = load_multi30k()
+    assert tuple(map(len, corpus.splits.values())) == (29_000, 1_014, 1_000)
+    german = "zwei junge weiße männer sind im freien in der nähe vieler büsche ."
+    english = "two young , white males are outside near many bushes ."
+    assert sides(corpus)[0] == (german, english)
+    assert [len(vocab) for vocab in corpus.vocabs(min_freq=2)] == [7855, 5924]
+    for pair in corpus["train"]:
+        for tokens, lang in zip(pair, ("de", "en"), strict=False):
+            assert tokenize(detokenize(tokens, lang), lang) == list(tokens)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=needs(name)) for name in REAL]
-)
-def test_real_text_is_whole_and_comes_back(name):
-    load, sizes = REAL[name]
-    if name == "tatoeba/cmn.txt":
-        with pytest.raises(ValueError, match="cmn.txt, line 13: wrong number of colum"):
-            load()
-    corpus = load(skip_bad_lines=True) if "tatoeba" in name else load()
-    assert tuple(map(len, corpus.splits.values())) == sizes
-    assert list(corpus.skipped) == [13] * (name == "tatoeba/cmn.txt")
-    for side, lang in enumerate((corpus.source_lang, corpus.target_lang)):
-        parts = [{pair[side] for pair in pairs} for pairs in corpus.splits.values()]
-        sentences = set.union(*parts)
-        if name != "multi30k":  # as published, sentences come twice
-            assert len(sentences) == sum(map(len, parts))
-        for tokens in sentences - {("问题是", "我没什么要跟他说的", "。")}:  # segmented
-            assert tokens and tokenize(detokenize(tokens, lang), lang) == list(tokens)
-    if name == "multi30k":
-        german = "zwei junge weiße männer sind im freien in der nähe vieler büsche ."
-        english = "two young , white males are outside near many bushes ."
-        assert sides(corpus)[0] == (german, english)
-        assert [len(v) for v in corpus.vocabs(min_freq=2)] == [7855, 5924]
+@needs("tatoeba/cmn.txt")
+def test_tatoeba_as_published():
+    load = partial(load_tsv, "tatoeba/cmn.txt", "zh", "en", ("en", "zh"))
+    with pytest.raises(ValueError, match="cmn.txt, line 13: wrong number of columns"):
+        load()
+    corpus = load(skip_bad_lines=True)
+    assert tuple(map(len, corpus.splits.values())) == (28_979, 1_000, 1_000)
+    assert list(corpus.skipped) == [13]

@@ -11,7 +11,7 @@ from helpers import needs, tries
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.corpora import load_multi30k, load_tsv, load_village
+from utils.corpora import load_multi30k, load_village
 from utils.data import BatchLoader, Pair
 from utils.subwords import SampledLoader, SubwordVocab, as_spelled
 from utils.text import BOS_ID, EOS, EOS_ID, PAD, PAD_ID, SPECIALS, UNK, UNK_ID, Vocab
@@ -107,37 +107,25 @@ def test_any_words_have_ids_and_no_error(vocabs, words):
             assert isinstance(vocab.decode(cut), str)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "fr", "zh"])
 def test_every_word_of_the_village_comes_back(village, vocabs, lang):
     words = sorted({word for sentence in village[lang] for word in sentence})
     require_round_trip(vocabs[lang], [[word] for word in words])
-    require_round_trip(vocabs[lang], village[lang][-500:])  # and so do sentences
+    require_round_trip(vocabs[lang], village[lang][-200:])  # and so do sentences
 
 
 @pytest.mark.slow
 @needs("multi30k")
-@pytest.mark.parametrize("lang, other", [("de", "en"), ("en", "de")])
-def test_every_word_of_multi30k_comes_back(lang, other):
-    corpus = load_multi30k(lang, other)
+def test_pieces_write_the_words_that_training_has_not_seen():
+    corpus = load_multi30k("de", "en")
     words, held_out = (
-        sorted({word for pair in corpus[split] for word in pair.source})
+        {word for pair in corpus[split] for word in pair.source}
         for split in ("train", "valid")
     )
-    vocab = SubwordVocab.train([[word] for word in words], lang, 3000)
+    vocab = SubwordVocab.train([[word] for word in words], "de", 3000)
     require_round_trip(vocab, [[word] for word in words])
-    new = [word for word in held_out if word not in set(words)]
-    assert len(new) > 100  # whole words would be <unk> ...
-    assert sum(word in vocab for word in new) > 0.99 * len(new)  # ... pieces write them
-
-
-@pytest.mark.slow
-@needs("tatoeba/cmn.txt")
-def test_every_sentence_of_tatoeba_comes_back():
-    corpus = load_tsv("tatoeba/cmn.txt", "en", "zh", skip_bad_lines=True)
-    english, chinese = zip(*(pair[:2] for pair in corpus["train"][:4000]), strict=True)
-    require_round_trip(SubwordVocab.train(english, "en", 1000), english)
-    require_round_trip(SubwordVocab.train(chinese, "zh", 2500), chinese)
+    new = held_out - words
+    assert len(new) > 100 and sum(word in vocab for word in new) > 0.99 * len(new)
 
 
 def test_no_more_words_are_remembered_than_that(vocabs, monkeypatch):
