@@ -1,14 +1,12 @@
 """The course as a reader meets it: JupyterLab as `make lab` starts it, in a browser.
 
 The notebooks are copies without outputs, so whatever a test sees was made in its run.
-`pytest tests/browser/test_browser.py -rP` tells how long the first heatmap took.
 """
 
 import io
 import json
 import re
 import shutil
-import time
 
 import nbformat
 import pytest
@@ -86,14 +84,10 @@ def wait_until_run(page):
 
 
 def test_a_first_reader_sees_a_heatmap(lab, page, tmp_path):
-    start = time.monotonic()
     open_notebook(page, lab())
-    opened = time.monotonic() - start
     run_all(page)
     heatmap = page.locator(".jp-OutputArea-output img").first
     heatmap.scroll_into_view_if_needed()
-    seen = time.monotonic() - start
-    print(f"notebook 00 open after {opened:.0f} s, first heatmap after {seen:.0f} s")
     wait_until_run(page)
     shown = Image.open(io.BytesIO(heatmap.screenshot(path=tmp_path / "heatmap.png")))
     pixels = [color for _, color in shown.convert("RGB").getcolors(1_000_000)]
@@ -102,97 +96,68 @@ def test_a_first_reader_sees_a_heatmap(lab, page, tmp_path):
     assert page.get_by_text("official Jupyter news").count() == 0
 
 
-class ExplorerOnPage:
-    """The explorer of notebook 06, as a hand and an eye have it."""
-
-    def __init__(self, page):
-        self.page = page
-        self.whole = page.locator(
-            ".jp-OutputArea-output", has=page.get_by_label("into")
-        )
-        self.picture = self.whole.locator("img")
-        self.words = self.whole.locator("[role=status] span")
-
-    def seen(self):
-        """The words, the marked one, and the picture's text."""
-        marked = self.words.locator("[aria-current=step]")
-        text = self.picture.get_attribute("alt")
-        return self.words.inner_text().split(), marked.inner_text(), text
-
-    def field(self, label):
-        return self.whole.get_by_label(label, exact=True)
-
-    def type(self, label, text):
-        self.field(label).fill(text)
-        self.field(label).press("Enter")
-
-    def press(self, *keys):
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def wait_for(self, change, before):
-        """What is seen when the change has come about and another picture is there."""
-
-        def changed():
-            after = self.seen()
-            return after if change(after) and after[2] != before[2] else None
-
-        return until(changed)
-
-    def says(self, text):
-        self.whole.locator("[role=alert]", has_text=text).wait_for()
-
-
 def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
     open_notebook(page, lab("06_heatmaps"))
     run_all(page)
     wait_until_run(page)
-    explorer = ExplorerOnPage(page)
-    explorer.picture.scroll_into_view_if_needed()
-    # What JupyterLab keeps out of view has no inner text.
-    explorer.words.scroll_into_view_if_needed()
-    first = explorer.seen()
-    assert first[0][:3] == ["le", "vieux", "chapeau"] and first[1] == "le"
-    assert first[2].startswith("step 1 of 9 writes le.")
-    assert explorer.whole.evaluate(NAMELESS) == []
+    whole = page.locator(".jp-OutputArea-output", has=page.get_by_label("into"))
+    words, picture = whole.locator("[role=status] span"), whole.locator("img")
+
+    def field(label):
+        return whole.get_by_label(label, exact=True)
+
+    def press(*keys):
+        for key in keys:
+            page.keyboard.press(key)
+
+    def fill(label, text):
+        field(label).fill(text)
+        field(label).press("Enter")
+
+    def marked(text):
+        """Wait until this word is the marked one; what the picture says is returned."""
+        words.locator("[aria-current=step]", has_text=text).wait_for()
+        return until(lambda: found if (found := said())[1] == text else None)[0]
+
+    def said():
+        text = picture.get_attribute("alt")
+        return text, re.match(r"step \d+ of \d+ writes (\S+?)( \(forced\))?\. ", text)[
+            1
+        ]
+
+    picture.scroll_into_view_if_needed()
+    first = marked("le")
+    assert whole.evaluate(NAMELESS) == []
     for width, height in ((1366, 768), (1280, 720)):  # of a classroom's screens
         page.set_viewport_size({"width": width, "height": height})
-        explorer.field("into").scroll_into_view_if_needed()
+        field("into").scroll_into_view_if_needed()
         page.screenshot(path=tmp_path / f"explorer {width}.png")
-        box = explorer.whole.bounding_box()
+        box = whole.bounding_box()
         assert box["height"] <= 560 and box["x"] + box["width"] <= width
 
-    explorer.field("step").focus()  # from here on by keys alone
-    explorer.press("ArrowUp")
-    second = explorer.wait_for(lambda seen: seen[1] == "vieux", first)
-    assert second[0] == first[0]
-    explorer.press("Tab", "Enter")  # back
-    assert explorer.wait_for(lambda seen: seen[1] == "le", second) == first
-    explorer.press("Tab", "Space")  # next
-    assert explorer.wait_for(lambda seen: seen[1] == "vieux", first) == second
-    explorer.press("Tab", *"vieille", "Enter")  # force
-    forced = explorer.wait_for(lambda seen: seen[1].startswith("vieille"), second)
-    assert forced[0][1:3] == ["vieille", "(forced)"]
-    assert forced[2].startswith("step 2 of 9 writes vieille (forced).")
-    explorer.press("Tab", "Enter")  # free all words
-    assert explorer.wait_for(lambda seen: seen[1] == "le", forced) == first
+    field("step").focus()  # from here on by keys alone
+    press("ArrowUp")
+    marked("vieux")
+    press("Tab", "Enter")  # back
+    assert marked("le") == first
+    press("Tab", "Space")  # next
+    marked("vieux")
+    press("Tab", *"vieille", "Enter")  # force
+    assert marked("vieille").startswith("step 2 of 9 writes vieille (forced).")
+    press("Tab", "Enter")  # free all words
+    assert marked("le") == first
 
-    explorer.type("or type", "The girl sings.")
-    typed = explorer.wait_for(lambda seen: "chante" in seen[0], first)
-    assert explorer.field("pick").input_value() == ""
-    explorer.field("into").select_option("Chinese")
-    explorer.wait_for(lambda seen: "女孩" in seen[0], typed)
-    page.screenshot(path=tmp_path / "explorer.png")
-
-    explorer.type("or type", "The zebra sings.")
-    explorer.whole.locator("[role=status] b", has_text="zebra").wait_for()
-    explorer.type("or type", "bread " * 31)
-    explorer.says("31 words")
-    explorer.picture.wait_for(state="hidden")
-    explorer.type("or type", " ")
-    explorer.says("no word")
-    explorer.type("or type", "The girl sings.")
-    explorer.picture.wait_for(state="visible")
+    fill("or type", "The girl sings.")
+    words.get_by_text("chante").wait_for()
+    field("into").select_option("Chinese")
+    words.get_by_text("女孩").wait_for()
+    fill("or type", "The zebra sings.")
+    whole.locator("[role=status] b", has_text="zebra").wait_for()
+    fill("or type", " ")
+    whole.locator("[role=alert]", has_text="no word").wait_for()
+    picture.wait_for(state="hidden")
+    fill("or type", "The girl sings.")
+    picture.wait_for(state="visible")
     assert page.locator(ERROR).all_text_contents() == []
 
 
@@ -207,26 +172,19 @@ def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page, tmp_path):
     cell = page.locator(".jp-CodeCell", has_text="exercises.additive_scores(")
     editor, answer = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output")
 
-    def attempt(name, function, expected):
-        editor.click()
-        if function:
-            code = re.sub(
-                r"def my_scores.*?\.\.\.[^\n]*\n", function, starter, flags=re.S
-            )
-            page.keyboard.press("Control+a")
-            page.keyboard.insert_text(code)
-            assert editor.inner_text().split() == code.split()
-        page.keyboard.press("Control+Enter")
-        answer.get_by_text(expected).wait_for()
-        answer.scroll_into_view_if_needed()
-        page.screenshot(path=tmp_path / f"{name}.png")
-        return " ".join(answer.inner_text().split())
-
     cells = nbformat.read(ROOT / "notebooks/02_additive_scoring.ipynb", 4).cells
     (starter,) = [c.source for c in cells if "additive_scores(my" in c.source]
-    attempt("not attempted", None, "Not attempted yet")
-    wrong = attempt("wrong", SCORES.replace(".tanh()", ""), "Not yet")
-    assert "the tanh is missing" in wrong and "✓" not in wrong
-    right = attempt("right", SCORES, "✓ Right")
-    assert "Not yet" not in right
+
+    def attempt(function, expected):
+        editor.click()
+        code = re.sub(r"def my_scores.*?\.\.\.[^\n]*\n", function, starter, flags=re.S)
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(code)
+        assert editor.inner_text().split() == code.split()
+        page.keyboard.press("Control+Enter")
+        answer.get_by_text(expected).wait_for()
+        page.screenshot(path=tmp_path / f"{expected}.png")
+
+    attempt(SCORES.replace(".tanh()", ""), "the tanh is missing")
+    attempt(SCORES, "✓ Right")
     assert page.locator(ERROR).all_text_contents() == []
