@@ -55,17 +55,12 @@ def assert_legible(axes):
     corners = np.array([room.extents for room in rooms])
     assert corners.min() >= 0
     assert (corners[:, 2:] <= [fig.bbox.x1, fig.bbox.y1]).all()
+    cells = []
     for ax in axes:
-        around = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]
-        boxes = [text.get_window_extent() for text in around if text.get_text()]
-        boxes += [text.get_window_extent() for text in ax.get_xticklabels()]
-        if any(text.get_rotation() for text in ax.get_xticklabels()):
-            boxes = boxes[: -len(ax.get_xticklabels())]  # turned boxes may overlap
+        texts = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]
+        boxes = [text.get_window_extent() for text in texts if text.get_text()]
         assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
-    sizes = [np.array(ax.images[0].get_array().shape[::-1]) for ax in axes]
-    cells = [
-        ax.get_window_extent().size / size for ax, size in zip(axes, sizes, strict=True)
-    ]
+        cells.append(ax.get_window_extent().size / ax.images[0].get_size()[::-1])
     assert np.ptp(cells) == pytest.approx(0, abs=1e-6)
     assert np.min(cells) / fig.dpi >= 0.2
 
@@ -74,14 +69,15 @@ def assert_legible(axes):
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [(EN[:1], FR[:1]), (EN, ZH), (["a"] * 6, ["b"] * 6)]
+    ("source", "target"), [(EN[:1], FR[:1]), (EN, ZH), (["a"] * 6, ["$x$"] * 6)]
 )
 def test_a_heatmap_is_labelled_and_legible(source, target):
     ax = show_heatmap(**panel(source, target, title="A title", gold={(0, 0)}))
     assert labels(ax.xaxis) == source and labels(ax.yaxis) == target
-    assert_legible([ax])
+    assert_legible([ax])  # drawn without a warning: no character is missing
     names = ax.xaxis.label.get_text(), ax.yaxis.label.get_text(), ax.get_title()
     assert names == ("source", "target", "A title")
+    assert not any(text.get_parse_math() for text in ax.get_yticklabels())
     assert ax.yaxis_inverted() and ax.xaxis.get_ticks_position() == "top"
     assert (ax.get_xticklabels()[0].get_rotation() == 45) == (len(source) == len(EN))
     bar = ax.figure.axes[1]
@@ -137,12 +133,6 @@ def test_nothing_is_drawn_past_eos(eos, rows, columns):
     ax = show_heatmap(weights, source, target, eos=eos)
     assert labels(ax.xaxis) == source[:columns] and labels(ax.yaxis) == target[:rows]
     np.testing.assert_array_equal(ax.images[0].get_array(), weights[:rows, :columns])
-
-
-def test_chinese_and_dollar_signs_render():
-    ax = show_heatmap(**panel("我 爱 苹果".split(), ["$x$", "é", "œuf"], title="我爱"))
-    ax.figure.canvas.draw()  # a missing glyph would warn
-    assert not any(t.get_parse_math() for t in ax.get_yticklabels())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
