@@ -7,20 +7,15 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from urllib.parse import unquote
 
 import mirror
 
-from tools import chromium
-
 ROOT = mirror.ROOT
 NUMBERED = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOTEBOOKS = mirror.notebook_paths()
 LECTURES = sorted((ROOT / "notebooks" / "lectures").glob("*.ipynb"))
-CHROMIUM = chromium.chromium()
 PATIENCE = 3600  # seconds: a wait that is in vain ends, but on no slow machine
 
 
@@ -79,23 +74,6 @@ def until(condition, alive=lambda: True):
     return found
 
 
-class Stay(urllib.request.HTTPRedirectHandler):
-    """Report a redirection instead of following it."""
-
-    def redirect_request(self, request, file, code, message, headers, address):
-        return None
-
-
-def answer(address):
-    """(HTTP status, where it redirects to or None); OSError where nothing listens."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), Stay)
-    try:
-        with opener.open(address, timeout=PATIENCE) as found:
-            return found.status, None
-    except urllib.error.HTTPError as error:
-        return error.code, error.headers["Location"]
-
-
 @contextmanager
 def server(folder, arguments, **variables):
     """Run `python -m arguments --ServerApp.port=...` on this machine -> its address.
@@ -114,13 +92,9 @@ def server(folder, arguments, **variables):
     own |= {"JUPYTER_RUNTIME_DIR": folder, "HOME": folder, **variables}
     environment = os.environ | {name: str(value) for name, value in own.items()}
     environment.pop("JUPYTER_TOKEN", None)
-    address = f"http://127.0.0.1:{port}"
 
-    def listens():
-        try:
-            return answer(address)
-        except OSError:
-            return None
+    def listens():  # then it writes down its address and its token
+        return any(path.stat().st_size for path in folder.glob("jpserver-*.json"))
 
     with open(folder / "server.log", "wb") as log:
         process = subprocess.Popen(
@@ -132,7 +106,7 @@ def server(folder, arguments, **variables):
         )
     try:
         until(listens, alive=lambda: process.poll() is None)
-        yield address
+        yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait()

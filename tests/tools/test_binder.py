@@ -121,11 +121,3 @@ def test_a_version_is_the_same_everywhere():
     tags = r'(?:learning-to-align:|tag: ")([\d.]+)'
     images = re.findall(tags, read("notebooks/CLASSROOM.md"))
     assert {citation["version"], *images} == {version}
-
-
-def test_the_forge_tests_on_every_python():
-    jobs = yaml.safe_load(read(".github/workflows/test.yml"))["jobs"]
-    runs = jobs["elsewhere"]["strategy"]["matrix"]["include"]
-    low, high = re.search(r">=3\.(\d+),<3\.(\d+)", read("pyproject.toml")).groups()
-    pythons = {f"3.{minor}" for minor in range(int(low), int(high))}
-    assert {run["python"] for run in runs} == pythons
