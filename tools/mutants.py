@@ -183,11 +183,15 @@ subwords
     lru_cache(REMEMBERED)(pieces.encode) => lru_cache(None)(pieces.encode)
 by_hand
   a subclass is computed as its base
-    if type(part) not in PARTS] => if not isinstance(part, tuple(PARTS))]
+    if type(part) not in PARTS: => if not isinstance(part, tuple(PARTS)):
+  a hook before a part is overlooked
+    for hooks in HOOKS): => for hooks in HOOKS[1:]):
+  a method of a part's own is overlooked
+    for key in vars(part): => for key in vars(model):
   dropout of weights is refused without training
-    if model.training and attention is not None and => if attention is not None and
-  a gradient may be off by a tenth
-    tolerance = 1e-3 * => tolerance = 1e-1 *
+    if attention.training and attention.dropout.p => if attention.dropout.p
+  softmax's gradient lacks its sum
+    d -= weight * d.sum(1, keepdim=True) => d -= 0
 translate
   translations in the system's encoding
     stdout.reconfigure(encoding="utf-8", => stdout.reconfigure(

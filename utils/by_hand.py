@@ -1,21 +1,19 @@
-"""The same training loss, faster: the backward pass through time written by hand.
+"""The training loss of an attention decoder, its backward pass written by hand.
 
-An option, named where it is used: `Trainer(…, loss_function=by_hand.loss)`. It computes
-the models that notebooks 04, 05 and 11 train, as they are in `utils`, and refuses any
-other; on the first batch of a model it compares itself with the model's own way.
+A faster neighbour of `utils.training.batch_loss`, named where it is used:
+`Trainer(…, loss_function=by_hand.loss)`. It computes `Seq2SeqAttentionDecoder` and the
+translator in both orders, equal to the plain way to rounding, and refuses every other
+model at every batch.
 
 PyTorch records every operation of every step and later runs each one's gradient. Here
 the loop keeps what its own gradient needs and no more. What doesn't depend on the step
 before is done for all steps at once: the words' part of the gates, and the gradients of
-the weights. Numbers agree with `seq2seq` to rounding.
+the weights. A sentence takes part in as many steps as it has words.
 
 Letters in shape comments: B sentences in a batch, S source and T target positions,
-H hidden units, D the size of one value, N directions of the encoder (1 or 2), P real
-target words of a batch. Time is the first axis here, so that each step is one block of
-memory.
+H hidden units, D the size of one value, P real target words of a batch. Time is the
+first axis here, so that each step is one block of memory.
 """
-
-import weakref
 
 import torch
 from torch import nn
@@ -23,38 +21,29 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from utils.attention import AdditiveAttention, length_mask
-from utils.guards import require_share
 from utils.seq2seq import (
     Bridge,
     EncoderDecoder,
     Seq2SeqAttentionDecoder,
-    Seq2SeqDecoder,
     Seq2SeqEncoder,
     check_ids,
-    check_source,
 )
 from utils.text import PAD_ID
-from utils.training import batch_loss
+from utils.training import masked_cross_entropy
 from utils.translator import (
     DropoutEmbedding,
-    FixedTranslatorDecoder,
     Readout,
     ReleasedTranslatorDecoder,
     TranslatorDecoder,
 )
 
-ATTENDING = (
+# The parts of the models that are computed here: exactly these classes.
+PARTS = {
+    EncoderDecoder,
+    Seq2SeqEncoder,
     Seq2SeqAttentionDecoder,
     TranslatorDecoder,
     ReleasedTranslatorDecoder,
-)
-FIXED = (Seq2SeqDecoder, FixedTranslatorDecoder)
-# The parts that are computed here: exactly these classes, and nn's own.
-PARTS = {
-    *ATTENDING,
-    *FIXED,
-    EncoderDecoder,
-    Seq2SeqEncoder,
     AdditiveAttention,
     Bridge,
     DropoutEmbedding,
@@ -64,7 +53,120 @@ PARTS = {
     nn.Linear,
     nn.Dropout,
 }
-_compared = weakref.WeakSet()  # the models whose first batch agreed
+HOOKS = "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"
+
+
+def loss(model, batch, label_smoothing=0.0):
+    """`utils.training.batch_loss`, and the same gradients, by a shorter way.
+
+    Raises ValueError for a model that isn't computed here, and what `batch_loss` raises
+    for a batch.
+    """
+    require_known(model)
+    encoder, decoder = model.encoder, model.decoder
+    check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
+    # Longest target first, so each step is one of the first few sentences.
+    real = batch.target_out != PAD_ID  # (B, T)
+    steps = torch.arange(real.shape[1], device=real.device)
+    lens = (real * (steps + 1)).amax(1)
+    order = lens.argsort(descending=True, stable=True)
+    batch, lens = type(batch)(*(field[order] for field in batch)), lens[order]
+    has_word = steps[:, None] < lens  # (T, B)
+    outputs = encoder(batch.source, batch.source_lens)
+    state = decoder.init_state(outputs, batch.source_lens)
+    words = decoder.embedding(batch.target_in.T[has_word])  # (P, E)
+    states, contexts = attention_states(decoder, words, state, has_word)
+    logits = decoder.dense(decoder.output(states, contexts, words))
+    return masked_cross_entropy(logits, batch.target_out.T[has_word], label_smoothing)
+
+
+def require_known(model):
+    """ValueError, in words, unless `loss` computes what this model computes."""
+    for why in differences(model):
+        raise ValueError(
+            f"the gradient by hand doesn't compute this model: {why}. Train it with "
+            "utils.training.batch_loss, the model's own forward"
+        )
+
+
+def differences(model):
+    """In words: what of a model isn't as `loss` takes it to be."""
+    for part in model.modules():
+        name = type(part).__name__
+        if type(part) not in PARTS:
+            yield f"it has a {name}"
+        if any(getattr(part, hooks) for hooks in HOOKS):
+            yield f"its {name} has a hook"
+        for key in vars(part):
+            if hasattr(type(part), key):
+                yield f"its {name} has {key} of its own"
+    decoder, attention = model.decoder, model.decoder.attention
+    for rnn in (model.encoder.rnn, decoder.rnn):
+        layout = rnn.num_layers, rnn.bias, rnn.batch_first, rnn.proj_size
+        if layout != (1, True, True, 0) or decoder.rnn.bidirectional:
+            yield f"it has a {rnn}"
+    if attention.W_q.bias is not None or attention.w_v.bias is not None:
+        yield "its attention has a bias"
+    if attention.training and attention.dropout.p:
+        yield "it has attention with dropout"
+
+
+def attention_states(decoder, words, state, has_word):
+    """The states (P, H) and contexts (P, D) of a decoder that attends."""
+    rnn, attention, values = decoder.rnn, decoder.attention, state.enc_outputs
+    (B, S, D), s, counts = values.shape, state.hidden_state[0], has_word.sum(1).tolist()
+    W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
+    W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
+    mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
+    mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
+    gates, updates = F.linear(words, W_x, rnn.bias_ih_l0), None
+    if isinstance(decoder, ReleasedTranslatorDecoder):
+        # A context more: what a word is written from is what its own state looks up,
+        # at the step after. A sentence's last step updates for nothing.
+        none = has_word.new_zeros(1, B)
+        updates = torch.cat((has_word, none))[torch.cat((~none, has_word))]
+        gates = by_place(gates, updates)
+        counts = [B, *counts]
+    states, contexts = AttentionSteps.apply(
+        gates,
+        s,
+        state.projected_keys,
+        values,
+        mask,
+        W_c,
+        torch.cat((attention.W_q.weight, W_h)),
+        F.pad(b_h, (s.shape[1], 0)),  # W_a has no bias
+        attention.w_v.weight[0],
+        counts,
+    )
+    return (states, contexts) if updates is None else (states[updates], contexts[B:])
+
+
+class AttentionSteps(torch.autograd.Function):
+    """The attention decoder over all steps: states (P, H) and contexts (P, D), a row
+    for each of the P words to write: step 0 of all sentences, step 1 ...
+
+    gates (P, 3H): the words' part; s (B, H); keys (B, S, H), projected; values
+    (B, S, D); mask (B, S): 0 or -inf; W_c (3H, D): the context's part of the gates;
+    W_s (H + 3H, H) and b_s: W_a and the state's part, stacked; v (H,). counts: step t
+    is one of the first counts[t] sentences, so the longest stands first.
+    """
+
+    @staticmethod
+    def forward(ctx, gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
+        done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts)
+        ctx.save_for_backward(*done, keys, values, W_c, W_s, v)
+        ctx.counts = counts
+        *_, states, contexts, _ = done
+        return states, contexts
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_states, d_contexts):
+        d = attention_steps_backward(
+            d_states, d_contexts, ctx.saved_tensors, ctx.counts
+        )
+        return *d[:4], None, *d[4:], None  # nothing for mask and counts
 
 
 def tanh_(x):
@@ -111,66 +213,6 @@ def gru_step_backward(d_s, slopes, d_gates, d_from_state):
     d_from_state[..., : 2 * H] = d_gates[..., : 2 * H]
     torch.mul(d_s, to_n_from_state, out=d_from_state[..., 2 * H :])
     return d_s * z
-
-
-class GRUSteps(torch.autograd.Function):
-    """A GRU over all steps: states (T, N, B, H).
-
-    gates (T, N, B, 3H): the inputs' part; s (N, B, H); W (N, 3H, H) and b (N, 3H).
-    """
-
-    @staticmethod
-    def forward(ctx, gates, s, W, b):
-        gates, from_state = gates.clone(), torch.empty_like(gates)
-        states = torch.cat((s.unsqueeze(0), s.new_empty(len(gates), *s.shape)))
-        for t in range(len(gates)):
-            torch.baddbmm(b[:, None], states[t], W.mT, out=from_state[t])
-            gru_step(gates[t], from_state[t], states[t], states[t + 1])
-        ctx.save_for_backward(gates, from_state, states, W)
-        return states[1:]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_states):
-        gates, from_state, states, W = ctx.saved_tensors
-        slopes = gru_slopes(gates, from_state, states[:-1])
-        d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(gates)
-        d_s = torch.zeros_like(states[0])
-        for t in reversed(range(len(gates))):
-            kept = gru_step_backward(
-                d_s + d_states[t], [x[t] for x in slopes], d_gates[t], d_from_state[t]
-            )
-            d_s = torch.baddbmm(kept, d_from_state[t], W)
-        d = d_from_state.transpose(0, 1).flatten(1, 2)  # (N, TB, 3H)
-        before = states[:-1].transpose(0, 1).flatten(1, 2)  # (N, TB, H)
-        return d_gates, d_s, d.mT @ before, d.sum(1)
-
-
-class AttentionSteps(torch.autograd.Function):
-    """The attention decoder over all steps: states (P, H) and contexts (P, D), a row
-    for each of the P words to write: step 0 of all sentences, step 1 ...
-
-    gates (P, 3H): the words' part; s (B, H); keys (B, S, H), projected; values
-    (B, S, D); mask (B, S): 0 or -inf; W_c (3H, D): the context's part of the gates;
-    W_s (H + 3H, H) and b_s: W_a and the state's part, stacked; v (H,). counts: step t
-    is one of the first counts[t] sentences, so the longest stands first.
-    """
-
-    @staticmethod
-    def forward(ctx, gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
-        done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts)
-        ctx.save_for_backward(*done, keys, values, W_c, W_s, v)
-        ctx.counts = counts
-        *_, states, contexts, _ = done
-        return states, contexts
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_states, d_contexts):
-        saved, counts = ctx.saved_tensors, ctx.counts
-        d = attention_steps_backward(d_states, d_contexts, saved, counts)
-        d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_b_s, d_v = d
-        return d_gates, d_s, d_keys, d_values, None, d_W_c, d_W_s, d_b_s, d_v, None
 
 
 def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
@@ -241,208 +283,10 @@ def attention_steps_backward(d_states, d_contexts, saved, counts):
 
 def by_step(rows, counts, B):
     """(P, ...) -> (T, B, ...), with 0 where a sentence has no word at a step."""
-    has_word = torch.arange(B) < torch.tensor(counts)[:, None]
-    steps = rows.new_zeros(*has_word.shape, *rows.shape[1:])
-    steps[has_word] = rows
-    return steps
+    return by_place(rows, torch.arange(B) < torch.tensor(counts)[:, None])
 
 
-def require_known(model):
-    """ValueError, in words, unless `loss` computes what this model computes."""
-    parts = [model, *model.modules()]
-    strange = [type(part).__name__ for part in parts if type(part) not in PARTS]
-    if not strange:
-        layers = model.encoder.rnn.num_layers, model.decoder.rnn.num_layers
-        if layers != (1, 1):
-            strange.append(f"GRU of {max(layers)} layers")
-        attention = getattr(model.decoder, "attention", None)
-        if model.training and attention is not None and attention.dropout.p:
-            strange.append("attention with dropout")
-    if strange:
-        raise ValueError(
-            f"the gradient by hand doesn't compute this model: it has a {strange[0]}. "
-            "Train it with utils.training.batch_loss, the model's own forward"
-        )
-
-
-@torch.enable_grad()
-def compare(model, batch, label_smoothing=0.0):
-    """RuntimeError, in words, unless this loss and its gradients are the model's own.
-
-    Compared without dropout, which draws other numbers here.
-    """
-    modes = {part: part.training for part in model.modules()}
-    rng_state = torch.get_rng_state()
-    learnt = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    names = ["the loss", *(f"the gradient of {name}" for name in learnt)]
-    found = []
-    try:
-        model.eval()
-        for function in (own_loss, batch_loss):
-            value = function(model, batch, label_smoothing)
-            parameters = list(learnt.values())
-            grads = torch.autograd.grad(value, parameters, materialize_grads=True)
-            found.append([value.detach(), *grads])
-    finally:
-        for part, training in modes.items():
-            part.training = training
-        torch.set_rng_state(rng_state)
-    for name, ours, theirs in zip(names, *found, strict=True):
-        tolerance = 1e-3 * max(theirs.abs().max().item(), 1e-6)
-        if not torch.allclose(ours, theirs, 0, tolerance, equal_nan=True):
-            raise RuntimeError(
-                f"{name} by hand differs from that of the model's own forward: this "
-                "model isn't the one that by_hand computes. Train it with "
-                "utils.training.batch_loss"
-            )
-
-
-def loss(model, batch, label_smoothing=0.0):
-    """`utils.training.batch_loss`, and the same gradients, by a shorter way.
-
-    Padding costs next to nothing: a sentence takes part in as many steps as it has
-    words. Raises ValueError on a model that isn't computed here, a batch without a real
-    word, a bad id or length; RuntimeError if a model's first batch shows another loss
-    or gradient than the model's own way.
-    """
-    require_known(model)
-    if model not in _compared:
-        compare(model, batch, label_smoothing)
-        _compared.add(model)
-    return own_loss(model, batch, label_smoothing)
-
-
-def own_loss(model, batch, label_smoothing=0.0):
-    """`loss` without the comparison."""
-    encoder, decoder = model.encoder, model.decoder
-    require_share("label_smoothing", label_smoothing)
-    check_source(batch.source, batch.source_lens, encoder.embedding.num_embeddings)
-    check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
-    real = batch.target_out != PAD_ID  # (B, T)
-    if not real.any():
-        raise ValueError("every target is padding: there is no word to learn from")
-    # Longest target first, so each step is one of the first few sentences.
-    steps = torch.arange(real.shape[1], device=real.device)
-    lens = (real * (steps + 1)).amax(1)
-    order = lens.argsort(descending=True, stable=True)
-    batch, lens = type(batch)(*(field[order] for field in batch)), lens[order]
-    has_word = steps[:, None] < lens  # (T, B)
-    outputs = decoder_outputs(model, batch, has_word)  # (P, ...)
-    targets, dense = batch.target_out.T[has_word], decoder.dense
-    real = targets != PAD_ID
-    if not real.all():  # padding between words
-        outputs, targets = outputs[real], targets[real]
-    if isinstance(dense, Readout):
-        outputs, dense = dense.features(outputs), dense.out
-    # In pieces of 512 words a large vocabulary's scores stay in the processor's cache.
-    pieces = nn.LinearCrossEntropyOptions(batch_chunk_size=512, chunking_method=None)
-    mean = F.linear_cross_entropy(
-        outputs,
-        dense.weight,
-        targets,
-        linear_bias=dense.bias,
-        options=pieces if dense.out_features >= 2000 else None,
-    )
-    if label_smoothing == 0:
-        return mean
-    # A share of each target goes to all words alike, so the target's score counts that
-    # much less and the mean score of all words that much more.
-    score = (outputs * dense.weight[targets]).sum(-1) + dense.bias[targets]
-    mean_score = F.linear(outputs, dense.weight.mean(0)) + dense.bias.mean()
-    return mean + label_smoothing * (score - mean_score).mean()
-
-
-def decoder_outputs(model, batch, has_word):
-    """What `dense` reads, (P, ...), by teacher forcing, for a model that is known.
-
-    has_word (T, B): which targets have a word t; the longest target comes first.
-    """
-    decoder = model.decoder
-    outputs, last = encoder_states(model.encoder, batch.source, batch.source_lens)
-    words = decoder.embedding(batch.target_in.T[has_word])  # (P, E)
-    if isinstance(decoder, FIXED):
-        state = decoder.init_state((outputs, last[None]))
-        states, contexts = fixed_states(decoder, words, state, has_word)
-        if not isinstance(decoder.dense, Readout):
-            return states
-        return torch.cat((states, contexts, words), dim=-1)
-    state = decoder.init_state((outputs, last[None]), batch.source_lens)
-    states, contexts = attention_states(decoder, words, state, has_word)
-    if isinstance(decoder.dense, Readout):
-        return torch.cat((states, contexts, words), dim=-1)
-    return states
-
-
-def fixed_states(decoder, words, state, has_word):
-    """The states (P, H) and contexts (P, D) of a decoder with one context for all."""
-    rnn, D = decoder.rnn, state.context.shape[1]
-    W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
-    contexts = state.context.expand(*has_word.shape, D)
-    counts, B = has_word.sum(1).tolist(), has_word.shape[1]
-    gates = by_step(F.linear(words, W_x, rnn.bias_ih_l0), counts, B)
-    gates = gates + F.linear(state.context, W_c)
-    s, W_h, b_h = state.hidden_state, rnn.weight_hh_l0, rnn.bias_hh_l0
-    states = GRUSteps.apply(gates[:, None], s, W_h[None], b_h[None])[:, 0]
-    return states[has_word], contexts[has_word]
-
-
-def attention_states(decoder, words, state, has_word):
-    """The states (P, H) and contexts (P, D) of a decoder that attends."""
-    rnn, attention, values = decoder.rnn, decoder.attention, state.enc_outputs
-    (B, S, D), s, counts = values.shape, state.hidden_state[0], has_word.sum(1).tolist()
-    W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
-    W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
-    mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
-    mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
-    gates, updates = F.linear(words, W_x, rnn.bias_ih_l0), None
-    if isinstance(decoder, ReleasedTranslatorDecoder):
-        # A context more: what a word is written from is what its own state looks up,
-        # at the step after. A sentence's last step updates for nothing.
-        none = has_word.new_zeros(1, B)
-        updates = torch.cat((has_word, none))[torch.cat((~none, has_word))]
-        gates = gates.new_zeros(len(updates), gates.shape[1]).index_put(
-            (updates,), gates
-        )
-        counts = [B, *counts]
-    states, contexts = AttentionSteps.apply(
-        gates,
-        s,
-        state.projected_keys,
-        values,
-        mask,
-        W_c,
-        torch.cat((attention.W_q.weight, W_h)),
-        F.pad(b_h, (s.shape[1], 0)),  # W_a has no bias
-        attention.w_v.weight[0],
-        counts,
-    )
-    return (states, contexts) if updates is None else (states[updates], contexts[B:])
-
-
-def encoder_states(encoder, X, valid_lens):
-    """What the encoder returns, but for its layers: (B, S, D) and the last (B, D).
-
-    A padded word opens the update gate for good (z = 1), which hands the state on
-    unchanged: the last state is that of the last word, and the backward direction
-    starts at it.
-    """
-    rnn, H = encoder.rnn, encoder.rnn.hidden_size
-    names = ["", "_reverse"] if rnn.bidirectional else [""]
-    padding = ~length_mask(valid_lens, X.shape[1]).T[:, :, None]  # (S, B, 1)
-    of_z = torch.arange(3 * H, device=X.device) // H == 1
-    words = encoder.embedding(X.T)  # (S, B, E)
-    gates = []
-    for name in names:
-        W, b = getattr(rnn, f"weight_ih_l0{name}"), getattr(rnn, f"bias_ih_l0{name}")
-        g = F.linear(words, W, b).masked_fill(padding & of_z, torch.inf)
-        gates.append(g.flip(0) if name else g)
-    gates = torch.stack(gates, dim=1)  # (S, N, B, 3H)
-    W, b = (
-        torch.stack([getattr(rnn, f"{kind}_hh_l0{name}") for name in names])
-        for kind in ("weight", "bias")
-    )
-    states = GRUSteps.apply(gates, gates.new_zeros(*gates.shape[1:3], H), W, b)
-    ways = [states[:, 0], *(states[:, n].flip(0) for n in range(1, len(names)))]
-    outputs = torch.cat(ways, dim=-1).masked_fill(padding, 0.0)
-    last = states[-1].transpose(0, 1).flatten(1)  # (B, D)
-    return outputs.transpose(0, 1).contiguous(), last
+def by_place(rows, places):
+    """Rows (P, ...) where places, bool of any shape with P true ones, is; else 0."""
+    found = rows.new_zeros(*places.shape, *rows.shape[1:])
+    return found.index_put((places,), rows)

@@ -136,7 +136,8 @@ def run(settings, arm=None, direction=None, changes=None, seed=None, threads=Non
     kind = "Tatoeba" if arm in TATOEBA else "Multi30k"
     corpus = read(f"{kind} {direction}")
     chosen = settings_of(settings, changes, seed)
-    loss_function = batch_loss if chosen.kind == "transformer" else by_hand.loss
+    attends = chosen.kind in ("translator", "released translator")
+    loss_function = by_hand.loss if attends else batch_loss
     progress = sys.stderr.isatty()
     fitted = fit(corpus, chosen, loss_function=loss_function, progress=progress)
     model, vocabs, trainer, best_epoch = fitted
