@@ -6,6 +6,8 @@ import math
 import multiprocessing
 import re
 import sys
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from utils.checkpoint import load_checkpoint
 from utils.recipe import Settings
 
 NAMES = EXPERIMENTS + ON_REAL_TEXT
+NOT_SMALL = "bottleneck", "own_pieces", "score_speed", "processes"
 
 
 def file_of(name):
@@ -177,6 +180,32 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
     assert all(run in experiment.plan(done) for run in made)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in EXPERIMENTS if n not in NOT_SMALL])
+def test_a_run_on_few_pairs_has_the_figures_that_are_stored(name, monkeypatch):
+    load = provenance.load
+
+    @cache
+    def load_few(name):
+        corpus = load(name)
+        splits = {
+            split: pairs[:: 40 if split == "train" else 20]
+            for split, pairs in corpus.splits.items()
+        }
+        return replace(corpus, splits=splits)
+
+    monkeypatch.setattr(provenance, "load", load_few)
+    experiment, entry = (
+        import_module(f"tools.experiments.{name}"),
+        file_of(name)["runs"][-1],
+    )
+    small = {"embed_size": 8, "num_hiddens": 8, "num_maxout": 4, "words": 12}
+    settings = experiment.SETTINGS
+    settings = {**settings, **{k: v for k, v in small.items() if k in settings}}
+    figures = experiment.run(settings, **entry["run"])
+    assert entry.keys() - {"run", "provenance", "seconds"} <= figures.keys()
+
+
 def test_what_notebooks_read_is_there():
     text = "".join(
         path.read_text(encoding="utf-8")
@@ -199,6 +228,7 @@ def test_a_shipped_model_scores_what_it_says(direction):
     assert [saved.src_vocab.idx_to_token, saved.tgt_vocab.idx_to_token] == [
         vocab.idx_to_token for vocab in vocabs
     ]  # made from the corpus as it is now
+    assert provenance.is_valid({"read": {}, **saved.notes})
     scores = models.score(saved.model, corpus["test"], vocabs)
     assert scores["test_bleu"] == pytest.approx(saved.notes["test_bleu"], abs=0.3)
     assert scores["test_aer"] == pytest.approx(saved.notes["test_aer"], abs=0.005)

@@ -24,30 +24,33 @@ SETTINGS = {
     "positions": 64,
     "erased": 200,
 }
-TWO = {"num_layers": 2, "changed": {"max_words": 10, "batch_size": 32}}
-# Each arm's score, order, layers, and what differs from SETTINGS.
-ARMS = {
-    "additive": {"score": "additive"},
+TWO = {"num_layers": 2, "max_words": 10, "batch_size": 32}
+CHINESE = {"direction": "en-zh"}
+ADDITIVE = {"score": "additive"}
+LUONG = {**ADDITIVE, "kind": "luong", "feed": "attentional"}
+LOCATION = {"score": "location", "num_positions": SETTINGS["positions"]}
+ARMS = {  # what differs from SETTINGS, and from the decoder of notebook 04
+    "additive": ADDITIVE,
     "scaled dot": {"score": "scaled dot"},
-    "Luong, additive": {"score": "additive", "feed": "attentional"},
-    "Luong, scaled dot": {"score": "scaled dot", "feed": "attentional"},
+    "Luong, additive": LUONG,
+    "Luong, scaled dot": {**LUONG, "score": "scaled dot"},
     "dot": {"score": "dot"},
     "general": {"score": "general"},
     "scaled general": {"score": "general", "scaled": True},
-    "location": {"score": "location"},
-    "context in the output": {"score": "additive", "context_in_output": True},
-    "Luong, additive, context fed": {"score": "additive", "feed": "context"},
-    "Luong, additive, nothing fed": {"score": "additive", "feed": "nothing"},
-    "additive, Chinese": {"score": "additive", "changed": {"direction": "en-zh"}},
-    "location, Chinese": {"score": "location", "changed": {"direction": "en-zh"}},
-    "two layers, top": {**TWO, "score": "additive"},
-    "two layers, bottom": {**TWO, "layers": "bottom"},
-    "two layers, own": {**TWO, "hierarchical": True},
-    "Luong, dot": {"score": "dot", "feed": "attentional"},
-    "Luong, general": {"score": "general", "feed": "attentional"},
-    "one direction": {"score": "additive", "changed": {"bidirectional": False}},
+    "location": LOCATION,
+    "context in the output": {**ADDITIVE, "kind": "context output"},
+    "Luong, additive, context fed": {**LUONG, "feed": "context"},
+    "Luong, additive, nothing fed": {**LUONG, "feed": "nothing"},
+    "additive, Chinese": {**ADDITIVE, **CHINESE},
+    "location, Chinese": {**CHINESE, **LOCATION},
+    "two layers, top": {**TWO, **ADDITIVE},
+    "two layers, bottom": {**TWO, "kind": "bottom query"},
+    "two layers, own": {**TWO, "kind": "hierarchical"},
+    "Luong, dot": {**LUONG, "score": "dot"},
+    "Luong, general": {**LUONG, "score": "general"},
+    "one direction": {**ADDITIVE, "bidirectional": False},
     "fixed context": {"kind": "fixed"},
-    "untrained": {"score": "additive"},
+    "untrained": ADDITIVE,
 }
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 ONE_BUDGET = "one direction", "Luong, dot", "Luong, general"
@@ -61,27 +64,6 @@ def plan(done):
         budgets = runs.BUDGETS[: 1 if arm in ONE_BUDGET else 2]
         named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
     return named
-
-
-def build_arm(arm, vocabs, seed=0, settings=SETTINGS):
-    """The untrained model of an arm."""
-    plan = ARMS[arm]
-    sizes = {**settings, **plan, **plan.get("changed", {})}
-    options = {n: plan[n] for n in ("score", "feed") if n in plan}
-    if plan.get("score") == "location":
-        options["num_positions"] = settings["positions"]
-    kinds = {
-        "feed": "luong",
-        "context_in_output": "context output",
-        "layers": "bottom query",
-        "hierarchical": "hierarchical",
-    }
-    kind = next((kinds[name] for name in plan if name in kinds), "attention")
-    model = runs.build(plan.get("kind", kind), vocabs, seed, sizes, **options)
-    if plan.get("scaled"):
-        H = sizes["num_hiddens"]
-        model.decoder.attention = BilinearAttention(H, H, scaled=True)
-    return model
 
 
 @torch.no_grad()
@@ -134,16 +116,19 @@ def layers_aer(model, pairs, vocabs):
 
 def run(settings, arm, seed, num_epochs=0, lr=None):
     """Train one arm with one seed; its figures on the test split."""
-    about = {**settings, **ARMS[arm].get("changed", {})}
+    about = {"kind": "attention", **settings, **ARMS[arm]}
     vocabs, pairs, valid, test = runs.short_sentences(about)
-    model, figures = build_arm(arm, vocabs, seed, settings), {}
+    model, figures = runs.build(about["kind"], vocabs, seed, about), {}
+    if "scaled" in about:
+        H = about["num_hiddens"]
+        model.decoder.attention = BilinearAttention(H, H, scaled=True)
     if num_epochs:
         about |= {"num_epochs": num_epochs, "lr": lr}
         figures = runs.trained(model, pairs, valid, vocabs, seed, about)
         figures["bleu"] = runs.bleu_of(model, test, vocabs)
-    if arm != "fixed context":
+    if about["kind"] != "fixed":
         figures["aer"] = runs.aer_of(model, test, vocabs)
-    if "hierarchical" in ARMS[arm]:
+    if about["kind"] == "hierarchical":
         figures["aer_of_layers"] = layers_aer(model, test, vocabs)
     if arm in ERASED and num_epochs <= 4:
         figures |= agreement(model, test[: settings["erased"]], vocabs)

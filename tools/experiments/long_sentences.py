@@ -65,7 +65,6 @@ ARMS = {  # the decoder, and what differs from SETTINGS
     "fixed, one way, reversed": {**ONE_WAY, "reverse": True},
 }
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
-OPTIONS = "place", "reach", "score", "feed"  # of the arm's kind
 
 
 def plan(done):
@@ -176,8 +175,7 @@ def run(settings, arm, seed, times, lr):
     about = {"max_words": 15, **settings, **ARMS[arm]}
     max_words = about["max_words"]
     corpus, vocabs = runs.village(settings["direction"])
-    options = {name: about[name] for name in OPTIONS if name in about}
-    model = runs.build(about["kind"], vocabs, seed, about, **options)
+    model = runs.build(about["kind"], vocabs, seed, about)
     pairs, valid = (runs.up_to(corpus[name], max_words) for name in ("train", "valid"))
     known = in_buckets(pairs, settings["buckets"])
     tested = in_buckets(corpus["test"] + corpus["long"], settings["buckets"])

@@ -7,11 +7,11 @@ that the first process spends on it, in which waiting for the other isn't counte
 Without dropout, so that the losses of one and of two processes can be compared.
 """
 
+import copy
 import json
 import statistics
 import tempfile
 import time
-from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -59,8 +59,8 @@ def work(rank, world, exchange, settings, folder):
     model = build_model("translator", *map(len, vocabs), **sizes)
     smoothing = Settings().label_smoothing
     loss_function = partial(by_hand.loss, label_smoothing=smoothing)
-    share = ShareOfLoss(model, loss_function, rank, world)
-    together = DistributedDataParallel(share)
+    loss_of = ShareOfLoss(model, loss_function, rank, world)
+    loss_of = DistributedDataParallel(loss_of) if exchange else loss_of
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
     batches = list(islice(loader, settings["warmup"] + settings["updates"]))
@@ -68,24 +68,22 @@ def work(rank, world, exchange, settings, folder):
     for number, batch in enumerate(batches):
         if number == settings["warmup"]:
             clock, processor = time.perf_counter(), time.process_time()
-        with nullcontext() if exchange else together.no_sync():
-            adam.zero_grad()
-            loss = together(batch)
-            loss.backward()
+        adam.zero_grad()
+        losses.append(loss_of(batch))
+        losses[-1].backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
-        losses.append(loss.detach())
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
-    losses = torch.stack(losses)
-    dist.all_reduce(losses)
+    ends = torch.stack([losses[0], losses[-1]]).detach() / world
+    dist.all_reduce(ends)
     dist.destroy_process_group()
     words = sum(batch.target_lens.sum().item() for batch in batches)
     figures = {
-        "clock": 1e3 * clock / settings["updates"],
-        "processor": 1e3 * processor / settings["updates"],
-        "losses": [round(x, 5) for x in (losses / world).tolist()],
         "words": round(words / len(batches), 2),
         "megabytes": round(sum(p.numel() for p in model.parameters()) * 4 / 1e6, 2),
+        "losses": [round(loss, 5) for loss in ends.tolist()],
+        "clock": 1e3 * clock / settings["updates"],
+        "processor": 1e3 * processor / settings["updates"],
     }
     if rank == 0:
         Path(folder, "figures").write_text(json.dumps(figures), encoding="utf-8")
@@ -99,22 +97,17 @@ def figures_of(settings, processes, exchange):
         return json.loads(Path(folder, "figures").read_text(encoding="utf-8"))
 
 
-def summary(rounds):
-    """Median, lowest and highest of each time; what is the same in all rounds once."""
-    once = rounds[0]
-    result = {key: once[key] for key in ("words", "megabytes")}
-    for key in ("clock", "processor"):
-        values = [figures[key] for figures in rounds]
-        three = statistics.median(values), min(values), max(values)
-        result[key] = [round(value, 1) for value in three]
-    return {**result, "losses": [once["losses"][0], once["losses"][-1]]}
-
-
 def run(settings):
-    """Milliseconds an update, first and last loss, for each arrangement."""
+    """Milliseconds an update, of each arrangement: [median, lowest, highest]."""
     village(settings["direction"])  # what this run reads, noted
     rounds = [
         {name: figures_of(settings, *way) for name, way in ARRANGEMENTS.items()}
         for _ in range(settings["rounds"])
     ]
-    return {"milliseconds": {n: summary([r[n] for r in rounds]) for n in ARRANGEMENTS}}
+    found = copy.deepcopy(rounds[0])
+    for name, figures in found.items():
+        for key in ("clock", "processor"):
+            times = [one[name][key] for one in rounds]
+            three = (f(times) for f in (statistics.median, min, max))
+            figures[key] = [round(ms, 1) for ms in three]
+    return {"milliseconds": found}

@@ -115,7 +115,7 @@ def provenance():
 
     commit: with a plus sign where code that isn't committed was used.
     """
-    changed = git("status", "--porcelain", "data/village", "tools", "utils")
+    changed = git("status", "--porcelain", "village", "../tools", "../utils")
     return {
         "date": date.today().isoformat(),
         "commit": git("rev-parse", "--short=10", "HEAD") + "+" * bool(changed),
@@ -127,16 +127,13 @@ def provenance():
 
 
 def git(*arguments):
-    done = subprocess.run(
-        ["git", *arguments], cwd=DATA.parent, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+    command = ["git", "-C", str(DATA), *arguments]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def processor():
-    """The processor's name and kind, as "AMD EPYC, x86_64"."""
-    path, name = Path("/proc/cpuinfo"), platform.processor()
-    if path.exists():
-        names = re.findall(r"model name\s*: (.*)", path.read_text(encoding="utf-8"))
-        name = names[0] if names else name
-    return f"{name}, {platform.machine()}"
+    """The processor's name, where the system says it, and kind: "AMD EPYC, x86_64"."""
+    path = Path("/proc/cpuinfo")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    names = re.findall(r"model name\s*: (.*)", text)
+    return ", ".join([*names[:1], platform.machine()])

@@ -55,12 +55,13 @@ def short_sentences(about):
     return vocabs, *(up_to(pairs, about["max_words"]) for pairs in splits)
 
 
-def build(kind, vocabs, seed, settings, **options):
-    """An untrained model of the sizes in settings; options: of its kind."""
-    names = ("embed_size", "num_hiddens", "bidirectional", "num_layers", "dropout")
-    sizes = {name: settings[name] for name in names if name in settings}
+def build(kind, vocabs, seed, about):
+    """An untrained model of this kind, of the sizes and options that about has."""
+    names = "embed_size num_hiddens bidirectional num_layers dropout score feed place"
+    names = (*names.split(), "reach", "num_positions", "num_heads")
+    options = {name: about[name] for name in names if name in about}
     torch.manual_seed(seed)
-    return build_model(kind, *map(len, vocabs), **sizes, **options)
+    return build_model(kind, *map(len, vocabs), **options)
 
 
 def loss_of(model):

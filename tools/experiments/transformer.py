@@ -75,15 +75,14 @@ def plan(done):
 
 def build(arm, vocabs, seed=0, settings=SETTINGS):
     """The untrained model of an arm."""
-    plan, heads = ARMS[arm], settings["num_heads"]
-    if "size" in plan:
-        torch.manual_seed(seed)
-        sizes = plan["size"], heads, settings["num_layers"], settings["num_ffn"]
-        return build_model("transformer", *map(len, vocabs), *sizes)
-    sizes = {name: settings[name] for name in ("embed_size", "num_hiddens")}
-    options = {"score": "multi-head", "num_heads": heads} if "heads" in plan else {}
-    sizes["bidirectional"] = True
-    return runs.build("attention", vocabs, seed, sizes, **options)
+    if "size" not in (plan := ARMS[arm]):
+        sizes = {name: settings[name] for name in ("embed_size", "num_hiddens")}
+        heads = {"score": "multi-head", "num_heads": settings["num_heads"]}
+        about = {**sizes, "bidirectional": True, **(heads if "heads" in plan else {})}
+        return runs.build("attention", vocabs, seed, about)
+    torch.manual_seed(seed)
+    sizes = (settings[name] for name in ("num_heads", "num_layers", "num_ffn"))
+    return build_model("transformer", *map(len, vocabs), plan["size"], *sizes)
 
 
 @torch.no_grad()
