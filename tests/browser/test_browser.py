@@ -4,7 +4,6 @@ The notebooks are copies without outputs, so whatever a test sees was made in it
 """
 
 import io
-import json
 import re
 import shutil
 
@@ -44,9 +43,7 @@ def lab(tmp_path_factory, browser):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
         nbformat.write(notebook, folder / "notebooks" / f"{name}.ipynb")
-    with server(folder, lab_arguments(), cwd=folder) as base:
-        (settings,) = folder.glob("jpserver-*.json")
-        token = json.loads(settings.read_text(encoding="utf-8"))["token"]
+    with server(folder, lab_arguments()) as (base, token):
 
         def address(name=None):
             """Of a notebook; without a name, of what `make lab` opens."""

@@ -1,6 +1,7 @@
 """What tests of the repository itself share: its files, a browser, a running server."""
 
 import importlib.util
+import json
 import os
 import re
 import socket
@@ -75,11 +76,10 @@ def until(condition, alive=lambda: True):
 
 
 @contextmanager
-def server(folder, arguments, **variables):
-    """Run `python -m arguments --ServerApp.port=...` on this machine -> its address.
+def server(folder, arguments):
+    """Run `python -m arguments --ServerApp.port=...` in this folder -> address, token.
 
-    folder: where its settings and its log are kept, apart from the user's; variables:
-    further ones of its environment. It runs in the repository's folder, or in `cwd`.
+    Its settings and its log are kept there, apart from the user's.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -87,26 +87,26 @@ def server(folder, arguments, **variables):
     options = ["--no-browser", f"--ServerApp.port={port}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # Jupyter asks for it
         options.append("--allow-root")
-    cwd = variables.pop("cwd", ROOT)
-    own = {f"JUPYTER_{name}_DIR": folder / name for name in ("CONFIG", "DATA")}
-    own |= {"JUPYTER_RUNTIME_DIR": folder, "HOME": folder, **variables}
-    environment = os.environ | {name: str(value) for name, value in own.items()}
-    environment.pop("JUPYTER_TOKEN", None)
+    own = {f"JUPYTER_{name}_DIR": str(folder / name) for name in ("CONFIG", "DATA")}
+    own |= {"JUPYTER_RUNTIME_DIR": str(folder), "HOME": str(folder)}
+    environment = {k: v for k, v in os.environ.items() if k != "JUPYTER_TOKEN"} | own
 
-    def listens():  # then it writes down its address and its token
-        return any(path.stat().st_size for path in folder.glob("jpserver-*.json"))
+    def told():
+        """What the server writes of itself when it answers."""
+        texts = [p.read_text("utf-8") for p in folder.glob("jpserver-*.json")]
+        return texts[0] if any(texts) else None
 
     with open(folder / "server.log", "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments, *options],
-            cwd=cwd,
+            cwd=folder,
             env=environment,
             stdout=log,
             stderr=log,
         )
     try:
-        until(listens, alive=lambda: process.poll() is None)
-        yield f"http://127.0.0.1:{port}"
+        said = until(told, alive=lambda: process.poll() is None)
+        yield f"http://127.0.0.1:{port}", json.loads(said)["token"]
     finally:
         process.terminate()
         process.wait()
