@@ -5,9 +5,11 @@ package besides, and are measured only when they are named. text: only those run
 arguments have it in them. `hours`: the processor hours of what is stored.
 """
 
+import json
+import math
 import sys
 
-from tools.experiments.runs import hours, measure
+from tools.experiments.runs import RESULTS, measure
 
 EXPERIMENTS = (
     "bottleneck",
@@ -23,6 +25,20 @@ EXPERIMENTS = (
     "processes",
 )
 ON_REAL_TEXT = ("multi30k", "beams", "own_text", "fine_tuning", "gold")
+
+
+def hours(name):
+    """Processor hours of an experiment's stored runs, and how many don't say theirs.
+
+    Runs without `seconds` say what their updates alone took.
+    """
+    file = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    spent = [
+        e.get("seconds", e.get("cpu_seconds", 60 * e.get("cpu_minutes", math.nan)))
+        for e in file["runs"]
+    ]
+    known = [seconds for seconds in spent if not math.isnan(seconds)]
+    return sum(known) / 3600, len(spent) - len(known)
 
 
 def main(name=None, text=""):

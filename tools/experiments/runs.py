@@ -248,17 +248,3 @@ def store(path, settings, entries):
         "runs": [{**e, "provenance": made.index(e["provenance"])} for e in entries],
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def hours(name):
-    """Processor hours of an experiment's stored runs, and how many don't say theirs.
-
-    Runs without `seconds` say what their updates alone took.
-    """
-    file = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    spent = [
-        e.get("seconds", e.get("cpu_seconds", 60 * e.get("cpu_minutes", math.nan)))
-        for e in file["runs"]
-    ]
-    known = [seconds for seconds in spent if not math.isnan(seconds)]
-    return sum(known) / 3600, len(spent) - len(known)
