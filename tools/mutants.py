@@ -159,7 +159,7 @@ models
   a Transformer's inner layer is as wide as the others
     num_ffn or 4 * num_hiddens => num_ffn or num_hiddens
   dropout is forgotten where a score is named
-    return AdditiveAttention(D, H, H, dropout) => return AdditiveAttention(D, H, H)
+    attention_class(*sizes, dropout=dropout) => attention_class(*sizes)
 checkpoint
   a stored model can be read by its owner alone
     os.chmod(partial, 0o644) => os.chmod(partial, 0o600)

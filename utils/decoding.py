@@ -10,6 +10,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from utils.data import cut, pad
+from utils.guards import require_whole
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, check_tokens
 
 MAX_SOURCE = 200  # pieces or words; the course's longest test sentence has 60
@@ -49,7 +50,7 @@ def step_limit(source, max_steps=None):
     """How many words a translation of source (B, S) may have: 2S + 10 when None."""
     if max_steps is None:
         return 2 * source.shape[1] + 10
-    check_whole("max_steps", max_steps)
+    require_whole("max_steps", max_steps)
     return max_steps
 
 
@@ -94,7 +95,6 @@ def extend_beam(beam, steps, weights, beam_size, length_penalty=0.0):
     by log_probs / lengths ** length_penalty, the best first. A hypothesis that has
     ended competes as it is: PAD continues it, at no cost.
     """
-    check_rows(len(steps), beam_size)
     K = min(beam_size, steps.shape[1])  # a hypothesis gives its best K continuations
     steps, words = steps.topk(K)  # (N, K)
     only_pad = torch.tensor([0.0] + [-torch.inf] * (K - 1))
@@ -171,27 +171,12 @@ def beam_search(
 
 def check_search(beam_size, length_penalty):
     """ValueError, in words, unless a search can be run with these numbers."""
-    check_whole("beam_size", beam_size)
+    require_whole("beam_size", beam_size)
     if not isinstance(length_penalty, (int, float)) or not 0 <= length_penalty <= 10:
         raise ValueError(
             f"length_penalty must be at least 0 and finite, got {length_penalty!r}: "
             "0 ranks by log-probability, 1 by its mean over the words, 10 is the most"
         )
-
-
-def check_rows(num_rows, beam_size):
-    """ValueError, in words, unless every sentence has beam_size hypotheses."""
-    if num_rows % beam_size:
-        raise ValueError(
-            f"each sentence takes beam_size = {beam_size} rows, one a hypothesis: got "
-            f"{num_rows} rows, which is no multiple of it"
-        )
-
-
-def check_whole(name, value):
-    """ValueError, in words, unless this is a whole number from 1."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
 
 
 def require_finite(name, numbers):
@@ -269,7 +254,7 @@ def translate(
     than MAX_SOURCE pieces, vocabularies of another size than the model's, a model with
     numbers that are NaN or infinite, options out of range.
     """
-    check_whole("batch_size", batch_size)
+    require_whole("batch_size", batch_size)
     check_search(beam_size, length_penalty)
     require_fit(model, src_vocab, tgt_vocab)
     one = not isinstance(text, (list, tuple))

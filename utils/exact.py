@@ -25,10 +25,12 @@ def exact_search(
     best, bound, seen = ids[0], log_probs.item(), 0
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
     open_ids, log_probs = torch.tensor([[BOS_ID]]), torch.zeros(1).double()
+    come_from = torch.tensor([0])  # the row of the state of each open beginning
     for _ in range(step_limit(source, max_steps)):
         seen += len(open_ids)
         if seen > max_rows:
             return best, bound, False
+        state = select_rows(state, come_from)
         logits, state = model.decoder(open_ids[:, -1:], state)
         steps = writable(logits.squeeze(1).log_softmax(dim=-1))  # (N, V)
         totals = log_probs.unsqueeze(1) + steps
@@ -41,6 +43,5 @@ def exact_search(
         going = (words != EOS_ID) & (log_probs > bound)
         if not going.any():
             break
-        open_ids, log_probs = ids[going], log_probs[going]
-        state = select_rows(state, rows[going])
+        open_ids, log_probs, come_from = ids[going], log_probs[going], rows[going]
     return best, bound, True

@@ -10,40 +10,12 @@ from functools import partial
 
 from torch import nn
 
-from utils.attention import (
-    AdditiveAttention,
-    BilinearAttention,
-    DotProductAttention,
-)
-from utils.rnnsearch import PAPER, VARIANTS, initialise
-from utils.seq2seq import (
-    EncoderDecoder,
-    Seq2SeqAttentionDecoder,
-    Seq2SeqDecoder,
-    Seq2SeqEncoder,
-)
-from utils.transformer import (
-    MultiHeadAttention,
-    TransformerDecoder,
-    TransformerEncoder,
-    check_sizes,
-)
-from utils.translator import (
-    DropoutEmbedding,
-    FixedTranslatorDecoder,
-    ReleasedTranslatorDecoder,
-    TranslatorDecoder,
-)
-from utils.variants import (
-    BottomQueryDecoder,
-    ContextOutputDecoder,
-    CoverageDecoder,
-    HierarchicalDecoder,
-    LocalDecoder,
-    LocationAttention,
-    LuongDecoder,
-    WindowDecoder,
-)
+from utils import attention, seq2seq, variants
+from utils import rnnsearch as paper
+from utils import transformer as transformers
+from utils import translator as translators
+from utils.guards import require_one_of, require_share, require_whole
+from utils.seq2seq import EncoderDecoder, Seq2SeqEncoder
 
 
 def build_model(kind, *sizes, **options):
@@ -53,8 +25,7 @@ def build_model(kind, *sizes, **options):
     values; the vocabularies' sizes come first. Raises ValueError, in words, for an
     unknown kind, a size that can't be, or an option that this kind doesn't have.
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}")
+    require_one_of("kind", kind, KINDS)
     signature = inspect.signature(KINDS[kind])
     try:
         given = signature.bind(*sizes, **options)
@@ -72,7 +43,7 @@ def build_model(kind, *sizes, **options):
 
 
 def require_value(name, value):
-    """ValueError, in words, for a size that can't be, a share out of range, a part."""
+    """ValueError, in words, for a value that no file holds or that builds another."""
     if not isinstance(value, (bool, int, float, str, type(None))):
         raise ValueError(
             f"{name} must be a plain value, which a file can hold; got {value!r}"
@@ -80,12 +51,10 @@ def require_value(name, value):
     if name in ("bidirectional", "published_init") and not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     sized = name.startswith("num_") or name.endswith(("_size", "_hiddens"))
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if sized and value is not None and not (whole and value >= 1):
-        raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-    share = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if name == "dropout" and not (share and 0 <= value < 1):
-        raise ValueError(f"dropout must be at least 0 and below 1, got {value!r}")
+    if sized and value is not None:
+        require_whole(name, value)
+    if name == "dropout":
+        require_share(name, value)
 
 
 def recurrent(
@@ -108,14 +77,10 @@ def recurrent(
     """
     D = enc_hiddens or num_hiddens
     if "score" in options:
-        options["attention"] = build_attention(
-            options.pop("score"),
-            D,
-            num_hiddens,
-            dropout,
-            options.pop("num_positions", None),
-            options.pop("num_heads", None),
-        )
+        names = "score", "num_positions", "num_heads"
+        about = {name: options.pop(name) for name in names if name in options}
+        sizes = D, num_hiddens, dropout
+        options["attention"] = build_attention(about.pop("score"), *sizes, **about)
     sizes = num_layers, dropout
     size = direction_size(D, bidirectional)
     encoder = Seq2SeqEncoder(src_vocab_size, embed_size, size, *sizes, bidirectional)
@@ -125,21 +90,17 @@ def recurrent(
 
 def build_attention(score, D, H, dropout, num_positions=None, num_heads=None):
     """The attention named score, for keys of size D and queries of size H."""
-    needed = {"location": "num_positions", "multi-head": "num_heads"}.get(score)
-    if needed and {"location": num_positions, "multi-head": num_heads}[score] is None:
-        raise ValueError(f"the score {score!r} needs {needed}")
-    if score == "additive":
-        return AdditiveAttention(D, H, H, dropout)
-    if score in ("dot", "scaled dot"):
-        return DotProductAttention(D, H, score == "scaled dot", dropout)
-    if score == "general":
-        return BilinearAttention(D, H, dropout=dropout)
-    if score == "location":
-        return LocationAttention(D, H, num_positions, dropout)
-    if score == "multi-head":
-        return MultiHeadAttention(D, H, D, num_heads, dropout)
-    known = "additive, dot, scaled dot, general, location, multi-head"
-    raise ValueError(f"score must be one of {known}, got {score!r}")
+    kinds = {
+        "additive": (attention.AdditiveAttention, D, H, H),
+        "dot": (attention.DotProductAttention, D, H, False),
+        "scaled dot": (attention.DotProductAttention, D, H, True),
+        "general": (attention.BilinearAttention, D, H, False),
+        "location": (variants.LocationAttention, D, H, num_positions),
+        "multi-head": (transformers.MultiHeadAttention, D, H, D, num_heads),
+    }
+    require_one_of("score", score, kinds)
+    attention_class, *sizes = kinds[score]
+    return attention_class(*sizes, dropout=dropout)
 
 
 def direction_size(enc_hiddens, bidirectional):
@@ -162,7 +123,7 @@ def translator(
 ):
     """A model for real text: dropout, a readout, one matrix to read and write words."""
     size = direction_size(enc_hiddens, bidirectional=True)
-    embedding = DropoutEmbedding(src_vocab_size, embed_size, dropout)
+    embedding = translators.DropoutEmbedding(src_vocab_size, embed_size, dropout)
     encoder = Seq2SeqEncoder(
         src_vocab_size, embed_size, size, bidirectional=True, embedding=embedding
     )
@@ -183,23 +144,22 @@ def rnnsearch(
 
     num_hiddens: of the decoder and of each direction of the encoder, 1000 in the paper;
     embed_size 620 there; num_maxout 500 there, num_hiddens // 2 when None. variant: a
-    key of VARIANTS. published_init: parameters drawn as the paper did (B.1).
+    key of VARIANTS there. published_init: parameters drawn as the paper did (B.1).
     """
-    if variant not in VARIANTS:
-        raise ValueError(f"variant must be one of {list(VARIANTS)}, got {variant!r}")
-    parts = PAPER | VARIANTS[variant]
+    require_one_of("variant", variant, paper.VARIANTS)
+    parts = paper.PAPER | paper.VARIANTS[variant]
     H, D, both = num_hiddens, num_hiddens * parts["width"], parts["bidirectional"]
     size, num_maxout = direction_size(D, both), num_maxout or max(1, H // 2)
     encoder = Seq2SeqEncoder(src_vocab_size, embed_size, size, bidirectional=both)
     decoder = parts["decoder"](
         nn.Embedding(tgt_vocab_size, embed_size),
         parts["start"](H, D),
-        AdditiveAttention(D, H, H),
+        attention.AdditiveAttention(D, H, H),
         parts["unit"](embed_size, H, D),
         parts["output"](tgt_vocab_size, embed_size, H, D, num_maxout),
     )
     model = EncoderDecoder(encoder, decoder)
-    return initialise(model) if published_init else model
+    return paper.initialise(model) if published_init else model
 
 
 def transformer(
@@ -216,25 +176,31 @@ def transformer(
     num_ffn: units between the two linear maps, 4 * num_hiddens when None as in the
     paper. num_hiddens is even, and the heads can share it out evenly.
     """
+    transformers.head_size(num_hiddens, num_heads)
+    if num_hiddens % 2:
+        raise ValueError(
+            f"num_hiddens must be even, got {num_hiddens}: two units hold the sine and "
+            "the cosine of a position"
+        )
     sizes = num_hiddens, num_heads, num_layers, num_ffn or 4 * num_hiddens, dropout
-    check_sizes(num_hiddens, num_heads)
-    encoder = TransformerEncoder(src_vocab_size, *sizes)
-    return EncoderDecoder(encoder, TransformerDecoder(tgt_vocab_size, *sizes))
+    encoder = transformers.TransformerEncoder(src_vocab_size, *sizes)
+    decoder = transformers.TransformerDecoder(tgt_vocab_size, *sizes)
+    return EncoderDecoder(encoder, decoder)
 
 
 KINDS = {
-    "attention": partial(recurrent, Seq2SeqAttentionDecoder),
-    "fixed": partial(recurrent, Seq2SeqDecoder),
-    "luong": partial(recurrent, LuongDecoder),
-    "context output": partial(recurrent, ContextOutputDecoder),
-    "bottom query": partial(recurrent, BottomQueryDecoder),
-    "hierarchical": partial(recurrent, HierarchicalDecoder),
-    "window": partial(recurrent, WindowDecoder),
-    "local": partial(recurrent, LocalDecoder),
-    "coverage": partial(recurrent, CoverageDecoder),
-    "translator": partial(translator, TranslatorDecoder),
-    "released translator": partial(translator, ReleasedTranslatorDecoder),
-    "fixed translator": partial(translator, FixedTranslatorDecoder),
+    "attention": partial(recurrent, seq2seq.Seq2SeqAttentionDecoder),
+    "fixed": partial(recurrent, seq2seq.Seq2SeqDecoder),
+    "luong": partial(recurrent, variants.LuongDecoder),
+    "context output": partial(recurrent, variants.ContextOutputDecoder),
+    "bottom query": partial(recurrent, variants.BottomQueryDecoder),
+    "hierarchical": partial(recurrent, variants.HierarchicalDecoder),
+    "window": partial(recurrent, variants.WindowDecoder),
+    "local": partial(recurrent, variants.LocalDecoder),
+    "coverage": partial(recurrent, variants.CoverageDecoder),
+    "translator": partial(translator, translators.TranslatorDecoder),
+    "released translator": partial(translator, translators.ReleasedTranslatorDecoder),
+    "fixed translator": partial(translator, translators.FixedTranslatorDecoder),
     "rnnsearch": rnnsearch,
     "transformer": transformer,
 }

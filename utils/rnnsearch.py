@@ -5,7 +5,7 @@ E embedding size, H hidden units (the paper's n), D the size of one encoder stat
 when it reads both ways), M maxout units (the paper's l), V words in the vocabulary.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import nn
@@ -82,7 +82,6 @@ class FirstState(nn.Module):
     """
 
     def __init__(self, num_hiddens, enc_hiddens):
-        check_both_ways(enc_hiddens)
         super().__init__()
         self.W_s = nn.Linear(enc_hiddens // 2, num_hiddens)
 
@@ -225,15 +224,8 @@ class StateOutput(nn.Module):
         return self.dense(reads[..., -self.dense.in_features :])
 
 
-class ReleasedState(NamedTuple):
-    """`AttentionState`, and the context that the next update reads."""
-
-    enc_outputs: torch.Tensor  # (B, S, D)
-    projected_keys: torch.Tensor  # (B, S, H)
-    hidden_state: torch.Tensor  # (1, B, H)
-    enc_valid_lens: torch.Tensor  # (B,)
-    context: torch.Tensor | None = None  # (B, 1, D): that of the last step
-    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
+class ReleasedState(namedtuple("ReleasedState", [*AttentionState._fields, "context"])):
+    """`AttentionState`, and `context`, (B, 1, D): that of the step before, or None."""
 
 
 class ReleasedDecoder(RNNsearchDecoder):
@@ -245,7 +237,8 @@ class ReleasedDecoder(RNNsearchDecoder):
     """
 
     def init_state(self, enc_outputs, enc_valid_lens):
-        return ReleasedState(*super().init_state(enc_outputs, enc_valid_lens)[:4])
+        state = super().init_state(enc_outputs, enc_valid_lens)
+        return ReleasedState(*state, context=None)
 
     def step(self, x, state):
         s = state.hidden_state[-1]
@@ -283,12 +276,3 @@ VARIANTS = {
     "no deep output": {"output": StateOutput},
     "order of the released code": {"decoder": ReleasedDecoder},
 }
-
-
-def check_both_ways(enc_hiddens):
-    """ValueError, in words, unless the states of two directions can be this wide."""
-    if enc_hiddens < 2 or enc_hiddens % 2:
-        raise ValueError(
-            "the encoder must read both ways, so that its states have two halves of "
-            f"one size; got states of {enc_hiddens}"
-        )

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from utils.attention import Attention, DotProductAttention, length_mask
+from utils.guards import require_whole
 from utils.seq2seq import Decoder, check_source
 
 
@@ -208,19 +209,10 @@ def check_same(keys, values):
 
 def head_size(num_hiddens, num_heads):
     """H / N; ValueError, in words, unless it is a whole number."""
-    if num_heads < 1 or num_hiddens % num_heads:
+    require_whole("num_heads", num_heads)
+    if num_hiddens % num_heads:
         raise ValueError(
             f"{num_hiddens} hidden units can't be shared out evenly among {num_heads} "
             "heads: choose a number of heads that divides them"
         )
     return num_hiddens // num_heads
-
-
-def check_sizes(num_hiddens, num_heads):
-    """ValueError, in words, unless a Transformer can have these sizes."""
-    head_size(num_hiddens, num_heads)
-    if num_hiddens % 2:
-        raise ValueError(
-            f"num_hiddens must be even, got {num_hiddens}: each pair of units holds a "
-            "sine and a cosine of the position"
-        )

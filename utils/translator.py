@@ -86,7 +86,7 @@ class ReleasedTranslatorDecoder(TranslatorDecoder):
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
         context, _ = self.attend(self.query(state.hidden_state), state)
-        return ReleasedState(*state[:4], context)
+        return ReleasedState(*state, context)
 
     def step(self, x, state):
         inputs = torch.cat((state.context, x), dim=-1)  # (B, 1, D + E)

@@ -6,7 +6,7 @@ Letters in shape comments: B sentences in a batch, S source and T target positio
 D the size of an encoder state, E embedding size, H hidden units, L layers, V words.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import nn
@@ -35,6 +35,7 @@ class LocationAttention(Attention):
     """
 
     def __init__(self, key_size, query_size, num_positions, dropout=0.0):
+        require_whole("num_positions", num_positions)
         super().__init__(key_size, query_size, dropout)
         self.W_q = nn.Linear(query_size, num_positions, bias=False)
 
@@ -47,15 +48,8 @@ class LocationAttention(Attention):
         return self.W_q(queries)[..., : projected_keys.shape[1]]
 
 
-class FedState(NamedTuple):
-    """`AttentionState`, and what the next update reads beside its word."""
-
-    enc_outputs: torch.Tensor  # (B, S, D)
-    projected_keys: torch.Tensor  # (B, S, H)
-    hidden_state: torch.Tensor  # (L, B, H)
-    enc_valid_lens: torch.Tensor  # (B,)
-    fed: torch.Tensor  # (B, 1, H) or (B, 1, D)
-    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
+class FedState(namedtuple("FedState", [*AttentionState._fields, "fed"])):
+    """`AttentionState`, and `fed`: what the next update reads, (B, 1, H or D or 0)."""
 
 
 class LuongDecoder(AttentionDecoder):
@@ -92,7 +86,7 @@ class LuongDecoder(AttentionDecoder):
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
         fed = state.enc_outputs.new_zeros(len(enc_valid_lens), 1, self.fed_size)
-        return FedState(*state[:4], fed)
+        return FedState(*state, fed)
 
     def step(self, x, state):
         inputs = torch.cat((state.fed, x), dim=-1)
@@ -172,15 +166,11 @@ class HierarchicalDecoder(AttentionDecoder):
         return torch.stack(weights).mean(0)
 
 
-class WindowState(NamedTuple):
-    """`AttentionState`, and the source position around which the next step looks."""
+class WindowState(namedtuple("WindowState", [*AttentionState._fields, "place"])):
+    """`AttentionState`, and `place`, (B,): around which position the next step looks.
 
-    enc_outputs: torch.Tensor  # (B, S, D)
-    projected_keys: torch.Tensor  # (B, S, H)
-    hidden_state: torch.Tensor  # (L, B, H)
-    enc_valid_lens: torch.Tensor  # (B,)
-    place: torch.Tensor  # (B,): from 0, and between two words, too
-    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
+    Counted from 0; it may stand between two words.
+    """
 
 
 class WindowDecoder(Seq2SeqAttentionDecoder):
@@ -197,7 +187,7 @@ class WindowDecoder(Seq2SeqAttentionDecoder):
 
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
-        return WindowState(*state[:4], state.enc_outputs.new_zeros(len(enc_valid_lens)))
+        return WindowState(*state, state.enc_outputs.new_zeros(len(enc_valid_lens)))
 
     def center(self, query, state):
         """A query (B, 1, H) -> the middle of its window, within the source: (B,)."""
@@ -260,15 +250,8 @@ class LocalDecoder(WindowDecoder):
         return state.place + 1
 
 
-class CoverageState(NamedTuple):
-    """`AttentionState`, and how much each source word was looked at so far."""
-
-    enc_outputs: torch.Tensor  # (B, S, D)
-    projected_keys: torch.Tensor  # (B, S, H)
-    hidden_state: torch.Tensor  # (L, B, H)
-    enc_valid_lens: torch.Tensor  # (B,)
-    coverage: torch.Tensor  # (B, S): the sum of the earlier steps' weights
-    attention_weights: torch.Tensor | None = None  # (B, T, S): the last call's
+class CoverageState(namedtuple("CoverageState", [*AttentionState._fields, "coverage"])):
+    """`AttentionState`, and `coverage`, (B, S): the sums of the earlier weights."""
 
 
 class CoverageDecoder(Seq2SeqAttentionDecoder):
@@ -286,7 +269,7 @@ class CoverageDecoder(Seq2SeqAttentionDecoder):
 
     def init_state(self, enc_outputs, enc_valid_lens):
         state = super().init_state(enc_outputs, enc_valid_lens)
-        return CoverageState(*state[:4], torch.zeros_like(state.enc_outputs[:, :, 0]))
+        return CoverageState(*state, torch.zeros_like(state.enc_outputs[:, :, 0]))
 
     def keys(self, state):
         """U_a h_j + w_c C_ij: (B, S, H)."""
