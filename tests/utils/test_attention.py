@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.attention import (
@@ -89,7 +89,6 @@ def lengths(draw):
 
 
 @given(lengths())
-@settings(max_examples=100)
 def test_masked_softmax_equals_the_loops(case):
     sizes, lens = case
     X = torch.randn(sizes).double()
@@ -100,7 +99,6 @@ def test_masked_softmax_equals_the_loops(case):
 
 @each_score
 @given(lengths())
-@settings(max_examples=25)
 def test_attention_equals_the_loops(score, case):
     (B, Q, K), lens = case
     attention, queries, keys, values = make(score, B, Q, K)
@@ -132,7 +130,6 @@ def test_gradients(score, lens):
 
 
 @given(lengths())
-@settings(max_examples=60)
 def test_padding_gets_weight_and_gradient_of_exactly_zero(case):
     sizes, lens = case
     X = torch.randn(sizes).double().requires_grad_()
@@ -158,14 +155,6 @@ def test_what_stands_at_padding_never_matters(dtype, garbage):
     assert dirty.grad.isfinite().all() and not dirty.grad[1].any()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_low_precision_is_close_to_double(dtype):
-    torch.manual_seed(0)
-    X, lens = (torch.randn(3, 2, 7) * 5).to(dtype), torch.tensor([7, 3, 0])
-    expected = softmax_by_loops(X.double(), lens)
-    same(masked_softmax(X, lens).double(), expected, atol=5e-3, rtol=0)
-
-
 def test_scores_as_large_as_the_type_allows():
     X = torch.tensor([[[6.5e4, -6.5e4, 6.5e4, 6.5e4]]], dtype=torch.float16)
     assert masked_softmax(X, torch.tensor([3])).tolist() == [[[0.5, 0.0, 0.5, 0.0]]]
@@ -187,56 +176,37 @@ def ones(*sizes):
     return [torch.ones(size) for size in sizes]
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: masked_softmax(torch.ones(2, 3)), "batch, queries, keys"),
-        (lambda: masked_softmax(torch.ones(2, 3, 4).long()), "floating-point"),
-        (
-            lambda: masked_softmax(torch.ones(2, 3, 4), torch.tensor([1])),
-            r"shape \(2,\)",
-        ),
-        (
-            lambda: masked_softmax(torch.ones(2, 3, 4), torch.tensor([1, 5])),
-            "0 and 4.*got 5",
-        ),
-        (lambda: masked_softmax(torch.ones(2, 3, 4), torch.tensor([-1, 2])), "got -1"),
-        (
-            lambda: AdditiveAttention(3, 2, 5)(*ones((1, 1, 3), (1, 2, 3), (1, 2, 3))),
-            r"queries must be \(batch, queries, 2\)",
-        ),
-        (
-            lambda: BilinearAttention(3, 2)(*ones((1, 1, 2), (1, 4, 2), (1, 4, 2))),
-            r"keys \(batch, keys, 3\)",
-        ),
-        (
-            lambda: AdditiveAttention(3, 3, 5)(*ones((1, 1, 3), (1, 2, 3), (1, 4, 3))),
-            "values .batch, keys",
-        ),
-        (
-            lambda: AdditiveAttention(3, 3, 5)(*ones((1, 1, 3), (2, 4, 3), (2, 4, 3))),
-            "values .batch, keys",  # else broadcasting asks for every sentence alike
-        ),
-        (lambda: DotProductAttention(256, 512), "256 and 512.*BilinearAttention"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_answered_in_words(call, message):
-    with pytest.raises(ValueError, match=message):
+SCORES_OF_4 = torch.ones(2, 3, 4)
+REFUSED = [
+    (lambda: masked_softmax(torch.ones(2, 3)), "batch, queries, keys"),
+    (lambda: masked_softmax(SCORES_OF_4.long()), "floating-point"),
+    (lambda: masked_softmax(SCORES_OF_4, torch.tensor([1])), r"shape \(2,\)"),
+    (lambda: masked_softmax(SCORES_OF_4, torch.tensor([1, 5])), "0 and 4.*got 5"),
+    (lambda: masked_softmax(SCORES_OF_4, torch.tensor([-1, 2])), "got -1"),
+    (lambda: masked_softmax(SCORES_OF_4, torch.ones(2).double()), "got torch.float64"),
+    (lambda: length_mask(torch.tensor([True]), 1), "bool; of a mask, mask.sum"),
+    (lambda: length_mask([1, 2], 4), "whole numbers, lengths, got list"),
+    (
+        lambda: AdditiveAttention(3, 2, 5)(*ones((1, 1, 3), (1, 2, 3), (1, 2, 3))),
+        r"queries must be \(batch, queries, 2\)",
+    ),
+    (
+        lambda: BilinearAttention(3, 2)(*ones((1, 1, 2), (1, 4, 2), (1, 4, 2))),
+        r"keys \(batch, keys, 3\)",
+    ),
+    (
+        lambda: AdditiveAttention(3, 3, 5)(*ones((1, 1, 3), (1, 2, 3), (1, 4, 3))),
+        "values .batch, keys",
+    ),
+    (
+        lambda: AdditiveAttention(3, 3, 5)(*ones((1, 1, 3), (2, 4, 3), (2, 4, 3))),
+        "values .batch, keys",  # else broadcasting asks for every sentence alike
+    ),
+    (lambda: DotProductAttention(256, 512), "256 and 512.*BilinearAttention"),
+]
+
+
+@pytest.mark.parametrize("call, message", REFUSED)
+def test_what_does_not_fit_is_answered_in_words(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-@pytest.mark.parametrize(
-    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool]
-)
-def test_lengths_are_whole_numbers_and_no_mask(dtype):
-    lens = torch.tensor([1, 1]).to(dtype)
-    for call in (
-        length_mask,
-        lambda lens, K: masked_softmax(torch.ones(2, 3, K), lens),
-    ):
-        with pytest.raises(TypeError, match=f"whole numbers, lengths, got {dtype}"):
-            call(lens, 4)
-    with pytest.raises(TypeError, match="of a mask, mask.sum"):
-        length_mask(torch.tensor([True]), 1)
-    with pytest.raises(TypeError, match="whole numbers, lengths, got list"):
-        length_mask([1, 2], 4)

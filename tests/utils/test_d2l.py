@@ -1,13 +1,10 @@
 """Equality with d2l 0.17.0: same weights, same outputs, weights and gradients."""
 
-import sys
-
 import pytest
 import torch
 
 from utils.attention import AdditiveAttention, masked_softmax
 from utils.d2l_bridge import (
-    D2LAttentionDecoder,
     load_d2l,
     reference_attention,
     reference_decoder,
@@ -29,14 +26,7 @@ def gradients(module, output, direction):
     }
 
 
-def test_the_stand_in_for_torchvision_does_not_stay():
-    load_d2l()
-    assert "torchvision" not in sys.modules or hasattr(
-        sys.modules["torchvision"], "__version__"
-    )
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_masked_softmax_where_d2l_is_right(seed):
     torch.manual_seed(seed)
     X, lens = torch.randn(4, 3, 6), torch.randint(1, 7, (4,))
@@ -56,7 +46,7 @@ def test_masked_softmax_where_d2l_is_wrong():
     assert masked_softmax(X, lens).sum() == 0
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_additive_attention(seed):
     torch.manual_seed(seed)
     ours = AdditiveAttention(key_size=5, query_size=7, num_hiddens=6)
@@ -75,11 +65,11 @@ def test_additive_attention(seed):
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("seed", range(3))
-def test_attention_decoder(layers, seed):
-    torch.manual_seed(seed)
+def test_attention_decoder(layers):
+    torch.manual_seed(0)
     ours = Seq2SeqAttentionDecoder(20, 8, 16, layers)
     theirs = reference_decoder(ours)
+    assert set(theirs.state_dict()) == set(ours.state_dict())  # the same names
     lens = torch.tensor([6, 3, 1, 5])
     states, hidden = torch.randn(4, 6, 16), torch.randn(layers, 4, 16)
     X = torch.randint(0, 20, (4, 5))
@@ -99,24 +89,6 @@ def test_attention_decoder(layers, seed):
         atol=1e-5,
         rtol=1e-4,
     )
-
-
-def test_weights_go_over_unchanged_both_ways():
-    """The names in the state dict are the same; no copy is made by hand."""
-    sizes = 20, 8, 16, 2
-    theirs, ours = D2LAttentionDecoder(*sizes), Seq2SeqAttentionDecoder(*sizes)
-    assert set(theirs.state_dict()) == set(ours.state_dict())
-    ours.load_state_dict(theirs.state_dict())
-    states, hidden = torch.randn(3, 6, 16), torch.randn(2, 3, 16)
-    X, lens = torch.randint(0, 20, (3, 5)), torch.tensor([6, 1, 4])
-    first, our_state = ours(X, ours.init_state((states, hidden), lens))
-    second, their_state = theirs(
-        X, theirs.init_state((states.permute(1, 0, 2), hidden), lens)
-    )
-    torch.testing.assert_close(first, second, **CLOSE)
-    assert our_state[1] is our_state.projected_keys  # at the hidden state's old place
-    torch.testing.assert_close(our_state.hidden_state, their_state[1], **CLOSE)
-    theirs.load_state_dict(Seq2SeqAttentionDecoder(*sizes).state_dict())
 
 
 def test_whole_model_on_sentences_of_one_length():

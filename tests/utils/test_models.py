@@ -1,18 +1,16 @@
 """One contract for every model of the catalogue, and for what is taught: it trains.
 
-A rule takes a model and fails if the model breaks it. Every rule runs on every model
-of the course; BROKEN holds models of one fault each, which its rule must find.
+A rule takes a model and fails if the model breaks it. Every rule runs on six models,
+and among the slow tests on every one; BROKEN holds models of one fault each, which its
+rule must find.
 """
 
 import copy
-import sys
-import threading
 
 import pytest
 import torch
 from helpers.models import (
     CATALOGUE,
-    GRU,
     SIZES,
     SOURCE_WORDS,
     TARGET_WORDS,
@@ -24,23 +22,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils import training
-from utils.attention import (
-    AdditiveAttention,
-    Attention,
-    length_mask,
-    masked_softmax,
-)
+from utils.attention import Attention, length_mask, masked_softmax
 from utils.checkpoint import load_checkpoint, save_checkpoint
-from utils.data import Batch, BatchLoader, Pair
+from utils.data import Batch
 from utils.decoding import beam_search, greedy_decode
 from utils.models import KINDS, build_model
 from utils.rnnsearch import VARIANTS
-from utils.seq2seq import (
-    Seq2SeqAttentionDecoder,
-    Seq2SeqEncoder,
-)
+from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
 from utils.text import Vocab
-from utils.training import Trainer, batch_loss, train_step
+from utils.training import batch_loss, train_step
 
 same = torch.testing.assert_close
 
@@ -255,58 +245,15 @@ def every_parameter_gets_a_gradient(model):
         assert parameter.grad is not None and parameter.grad.any(), name
 
 
-def a_copy_after_use_is_the_same(model):
-    inputs = a_batch()
-    model(*inputs)[0].sum().backward()
-    same(read(copy.deepcopy(model), *inputs), read(model, *inputs))
-
-
-def threads_get_their_own_weights(model):
-    """Before each line of a call is first run, another thread makes one of its own."""
-    source, target, lens = (x[:1] for x in a_batch())
-    target, others, seen = target[:, :2], [x[2:, :1] for x in a_batch()[:2]], set()
-    with torch.no_grad():
-        expected = read(model, source, target, lens)
-
-        @torch.no_grad()
-        def call_of_its_own():
-            model(*others, lens // 5)
-
-        def at_each_line(frame, event, arg):
-            place = frame.f_code, frame.f_lineno
-            if event == "line" and place not in seen:
-                seen.add(place)
-                thread = threading.Thread(target=call_of_its_own)
-                thread.start()
-                thread.join()
-            return at_each_line
-
-        def at_each_call(frame, event, arg):
-            name = frame.f_globals.get("__name__", "")
-            return at_each_line if name.startswith(("utils", __name__)) else None
-
-        before = sys.gettrace()
-        sys.settrace(at_each_call)
-        try:
-            found = read(model, source, target, lens)
-        finally:
-            sys.settrace(before)
-    same(found, expected)
-
-
 WRONG_INPUTS = [
     (lambda s, t, n: (s + SOURCE_WORDS, t, n), "the source holds.*wrong vocabulary"),
     (lambda s, t, n: (s, t - 5, n), "the target holds the id -"),
     (lambda s, t, n: (s.double(), t, n), "the source must be word ids"),
-    (lambda s, t, n: (s, t > 5, n), "the target must be word ids"),
-    (lambda s, t, n: (s[0], t, n), "the source must be"),
-    (lambda s, t, n: (s, t[:, :0], n), "neither 0"),
+    (lambda s, t, n: (s, t[:, :0], n), "the target must be word ids.*neither 0"),
     (lambda s, t, n: (s, t, n[:2]), r"shape \(3,\)"),
-    (lambda s, t, n: (s, t, n * 0), "between 1 and 5.*got 0"),
+    (lambda s, t, n: (s, t, n - 1), "between 1 and 5.*got 0"),
     (lambda s, t, n: (s, t, n + 1), "between 1 and 5.*got 6"),
-    (lambda s, t, n: (s, t, n > 0), "lengths, got torch.bool; of a mask"),
     (lambda s, t, n: (s, t, s > 5), "lengths, got torch.bool; of a mask"),
-    (lambda s, t, n: (s, t, n.double()), "lengths, got torch.float64"),
 ]
 
 
@@ -329,27 +276,27 @@ RULES = [
     keys_are_projected_once_a_sentence,
     nothing_given_is_changed_and_nothing_is_kept,
     every_parameter_gets_a_gradient,
-    a_copy_after_use_is_the_same,
-    threads_get_their_own_weights,
     wrong_inputs_are_answered_in_words,
 ]
 
 
+QUICK = "attention", "luong", "coverage", "translator", "RNNsearch", "transformer"
+every_model = pytest.mark.parametrize(
+    "name",
+    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE],
+)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("name", CATALOGUE)
+@every_model
 def test_the_contract(name, rule):
     rule(a_model(name))
 
 
-def test_the_contract_is_run_on_every_kind_and_every_score():
+def test_the_contract_is_run_on_every_kind_and_every_variant():
     assert {kind for kind, _ in CATALOGUE.values()} == set(KINDS)
     variants = {values.get("variant") for _, values in CATALOGUE.values()} - {None}
     assert variants == set(VARIANTS)
-    with pytest.raises(ValueError) as error:
-        build_model("attention", **SIZES, **GRU, score="another")
-    named = str(error.value).removeprefix("score must be one of ").split(", got")[0]
-    tried = {values.get("score", "additive") for _, values in CATALOGUE.values()}
-    assert set(named.split(", ")) == tried
 
 
 # --- the rules find what is broken ------------------------------------------------
@@ -423,13 +370,6 @@ class HasAnUnusedPart(Seq2SeqAttentionDecoder):
         self.unused = nn.Linear(2, 2)
 
 
-class SharesItsWeights(Seq2SeqAttentionDecoder):
-    def unroll(self, embedded, state):
-        outputs, state = super().unroll(embedded, state)
-        self.shared = state.attention_weights
-        return outputs, state._replace(attention_weights=self.shared)
-
-
 class ScoresEverything(Seq2SeqAttentionDecoder):
     def forward(self, X, state, real=None):
         return super().forward(X, state)
@@ -461,8 +401,6 @@ BROKEN = [
     (ReturnsUnnormalised, weights_come_back_from_the_step_that_made_them),
     (ProjectsAtEachStep, keys_are_projected_once_a_sentence),
     (HasAnUnusedPart, every_parameter_gets_a_gradient),
-    (SharesItsWeights, threads_get_their_own_weights),
-    (KeepsItsState, threads_get_their_own_weights),
     (KeepsItsState, greedy_decoding_equals_a_beam_of_one),
     (ScoresEverything, scores_at_real_words_are_those_of_all),
     (LooksAtNothing, wrong_inputs_are_answered_in_words),
@@ -484,86 +422,23 @@ def test_a_rule_finds_what_is_broken(part, rule):
 # --- built from plain values, saved and loaded as itself ----------------------------
 
 
-def vocabularies():
-    words = [f"w{i}" for i in range(SOURCE_WORDS - 4)]
-    source, target = (Vocab([words[: size - 4]], "en") for size in SIZES.values())
-    return source, target
-
-
-@pytest.mark.parametrize("name", CATALOGUE)
+@every_model
 def test_saved_and_loaded_it_is_the_same_model(name, tmp_path):
-    model = loud(a_model(name)).float()
-    before = read(model, *a_batch())
-    save_checkpoint(tmp_path / "model", model, *vocabularies())
+    words = [f"w{i}" for i in range(SOURCE_WORDS - 4)]
+    vocabs = [Vocab([words[: size - 4]], "en") for size in SIZES.values()]
+    model = a_model(name).float()
+    save_checkpoint(tmp_path / "model", model, *vocabs)
     loaded = load_checkpoint(tmp_path / "model").model
-    assert loaded.config == model.config
-    classes = [[type(part) for part in m.modules()] for m in (loaded, model)]
-    assert classes[0] == classes[1] and not loaded.training
-    assert all(map(torch.equal, read(loaded, *a_batch()), before))
+    assert loaded.config == model.config and not loaded.training
+    assert all(map(torch.equal, read(loaded, *a_batch()), read(model, *a_batch())))
 
 
-def patch(path, value):
-    """A change: what stands at the path, as in decoder.attention, gets a new value."""
-    *parts, name = path.split(".")
-
-    def change(model):
-        for part in parts:
-            model = getattr(model, part)
-        setattr(model, name, value)
-
-    return change
-
-
-class Softened(AdditiveAttention):
-    def score(self, queries, projected_keys):
-        return 0.5 * super().score(queries, projected_keys)
-
-
-# The same name as the class of utils, as in a notebook where a reader edits it.
-Namesake = type("AdditiveAttention", (Softened,), {"__qualname__": "AdditiveAttention"})
-ALTERED = {
-    "a decoder of the same shapes": (
-        "window",
-        patch("decoder", Seq2SeqAttentionDecoder(13, 3, 6, 2, 0.0, 8)),
-    ),
-    "a part of the same shapes": ("attention", patch("decoder.bridge", nn.Identity())),
-    "a subclass": ("attention", patch("decoder.attention", Softened(8, 6, 6))),
-    "a namesake": ("attention", patch("decoder.attention", Namesake(8, 6, 6))),
-    "a part more": ("attention", patch("decoder.more", nn.Linear(2, 2))),
-    "no bias": ("attention", patch("decoder.dense.bias", None)),
-    "a matrix for itself": (
-        "translator",
-        patch("decoder.dense.out.weight", nn.Parameter(torch.randn(13, 3))),
-    ),
-    "dropout": ("attention", patch("decoder.attention.dropout.p", 0.3)),
-    "the config": ("dot", patch("config", a_model("general").config)),
-    "no config": ("attention", lambda model: delattr(model, "config")),
-}
-
-
-@pytest.mark.parametrize("what", ALTERED)
-def test_a_model_that_a_file_would_not_give_back_is_refused(what, tmp_path):
-    """By save_checkpoint; and by the Trainer that is to save it, before it trains."""
-    name, change = ALTERED[what]
-    model, (source, target) = a_model(name).float(), vocabularies()
-    loader = BatchLoader([Pair(("w1", "w2"), ("w3",))], source, target)
-    save_checkpoint(tmp_path / "sound", model, source, target)
-    change(model)
-    with pytest.raises(ValueError, match="can't be saved: it"):
-        save_checkpoint(tmp_path / "model", model, source, target)
-    assert [path.name for path in tmp_path.iterdir()] == ["sound"]
-    trainer = Trainer(model, loader, 1)
-    with pytest.raises(ValueError, match="can't be saved: it.*utils.models"):
-        trainer.fit(checkpoint=lambda trainer: None, progress=False)
-    assert trainer.step == 0
-
-
-@pytest.mark.parametrize("name", CATALOGUE)
+@every_model
 def test_sizes_that_can_not_be_are_refused_by_name(name):
     config = a_model(name).config
     named = ("num_", "_size", "_hiddens")
     for option in [key for key in config if any(part in key for part in named)]:
-        for value in (0, -1, 2.0, True, "6"):
+        for value in (0, 2.0, True):
             with pytest.raises(ValueError, match=f"{option} must be a whole number"):
                 build_model(**{**config, option: value})
     with pytest.raises(ValueError, match=f"kind '{config['kind']}' takes src_vocab"):
@@ -573,23 +448,19 @@ def test_sizes_that_can_not_be_are_refused_by_name(name):
 @pytest.mark.parametrize(
     "name, options, message",
     [
+        ("dot", {"kind": "attentive"}, "kind must be one of.*rnnsearch.*'attentive'"),
         ("dot", {"enc_hiddens": 8}, "one size, got 8 and 6"),
-        ("dot", {"score": "cosine"}, "score must be one of additive.*got 'cosine'"),
-        ("dot", {"score": "location"}, "'location' needs num_positions"),
-        ("dot", {"score": "multi-head"}, "'multi-head' needs num_heads"),
+        ("dot", {"score": "cosine"}, "score must be one of.*additive.*got 'cosine'"),
+        ("dot", {"score": "location"}, "num_positions must be a whole.*got None"),
+        ("dot", {"score": "multi-head"}, "num_heads must be a whole.*got None"),
         ("multi-head", {"num_heads": 3}, "8 hidden units.*3 heads"),
         ("dot", {"attention": nn.Linear(6, 6)}, "attention must be a plain value"),
         ("attention", {"enc_hiddens": 7}, "even size, got 7"),
         ("attention", {"bidirectional": 2}, "bidirectional must be True or False"),
         ("attention", {"dropout": 1}, "dropout must be at least 0 and below 1, got 1"),
-        ("attention", {"dropout": float("nan")}, "below 1, got nan"),
-        ("attention", {"dropout": "0.1"}, "below 1, got '0.1'"),
-        ("translator", {"dropout": -0.1}, "below 1, got -0.1"),
         ("translator", {"enc_hiddens": 7}, "even size, got 7"),
         ("fixed", {"score": "general"}, "kind 'fixed' takes"),
-        ("hierarchical", {"score": "general"}, "kind 'hierarchical' takes"),
         ("luong", {"feed": "all"}, "attentional.*got 'all'"),
-        ("luong", {"feed": ["all"]}, "feed must be a plain value"),
         ("window", {"reach": 0}, "reach must be a whole number of at least 1, got 0"),
         ("local-m", {"reach": 2.5}, "at least 1, got 2.5"),
         ("local-m", {"place": "gold"}, "monotonic.*got 'gold'"),
@@ -600,29 +471,18 @@ def test_sizes_that_can_not_be_are_refused_by_name(name):
     ],
 )
 def test_options_out_of_range_are_refused_in_words(name, options, message):
+    kind, values = CATALOGUE[name]
     with pytest.raises(ValueError, match=message):
-        a_model(name, **options)
+        build_model(**{"kind": kind, **SIZES, **values, **options})
 
 
-@pytest.mark.parametrize("kind", ["attentive", None, ["attention"]])
-def test_an_unknown_kind_is_refused_in_words(kind):
-    with pytest.raises(ValueError, match="kind must be one of.*rnnsearch.*got"):
-        build_model(kind, **SIZES, **GRU)
-
-
-@pytest.mark.parametrize("name", [n for n in CATALOGUE if n not in VARIANTS])
+@pytest.mark.parametrize("name", [n for n in QUICK if n != "RNNsearch"])
 def test_dropout_acts_in_training_alone(name):
     model, without = a_model(name, dropout=0.5), a_model(name)
-    if model.config.get("num_layers") == 1 and not attends(model):
-        return  # between layers, and there is one
     assert all(map(torch.equal, read(model, *a_batch()), read(without, *a_batch())))
-    if "translator" not in name:  # theirs is outside the attention
-        shares = {part.p for part in model.modules() if isinstance(part, nn.Dropout)}
-        assert shares <= {0.5}
     model.train()
     assert differ(*(model(*a_batch())[0] for _ in range(2)))
-    if attends(model):  # what comes back is whole
-        require_sums(model, model(*a_batch())[1].attention_weights)
+    require_sums(model, model(*a_batch())[1].attention_weights)  # what comes is whole
 
 
 # --- what is taught trains ----------------------------------------------------------
@@ -633,35 +493,19 @@ class AsksWithTheBottomLayer(Seq2SeqAttentionDecoder):
         return hidden_state[0].unsqueeze(1)
 
 
-def halved_score(self, queries, projected_keys):
-    sums = self.W_q(queries).unsqueeze(2) + projected_keys.unsqueeze(1)
-    return self.w_v(torch.tanh(sums)).squeeze(-1) / 2
-
-
-def step_with_half_a_word(self, x, state, step=Seq2SeqAttentionDecoder.step):
-    return step(self, x / 2, state)
-
-
 def doubled(scores, targets, *rest, loss=training.masked_cross_entropy):
     return 2 * loss(scores, targets, *rest)
 
 
 EDITS = {
-    "a score": lambda model, patch: patch(AdditiveAttention, "score", halved_score),
-    "a query": lambda model, patch: patch(
+    "a class": lambda model, patch: patch(
         Seq2SeqAttentionDecoder, "query", AsksWithTheBottomLayer.query
-    ),
-    "a step": lambda model, patch: patch(
-        Seq2SeqAttentionDecoder, "step", step_with_half_a_word
     ),
     "a method of this model": lambda model, patch: patch(
         model.decoder, "query", lambda hidden: hidden[0].unsqueeze(1)
     ),
     "a hook": lambda model, patch: model.decoder.dense.register_forward_hook(
         lambda module, inputs, scores: scores / 2
-    ),
-    "a hook on the encoder": lambda model, patch: model.encoder.register_forward_hook(
-        lambda module, inputs, outputs: (outputs[0] / 2, outputs[1])
     ),
     "a subclass": lambda model, patch: patch(
         model.decoder, "__class__", AsksWithTheBottomLayer
@@ -670,31 +514,19 @@ EDITS = {
 }
 
 
-def own_loss(model, batch):
-    """The mean over real words, without any function of utils.training but the loss."""
-    scores, _ = model(batch.source, batch.target_in, batch.source_lens)
-    return training.masked_cross_entropy(scores, batch.target_out)
-
-
 @pytest.mark.parametrize("what", EDITS)
 def test_what_is_edited_is_what_trains(what, monkeypatch):
     batch = Batch.from_ids([[4, 5, 6, 2], [7, 8, 2]], [[4, 5, 2], [6, 7, 8, 9, 2]])
     model = a_model("attention")
     before = batch_loss(model, batch).item()
     EDITS[what](model, monkeypatch.setattr)
-    loss = batch_loss(model, batch)
-    expected = own_loss(model, batch)
-    same(loss, expected)
-    assert abs(loss.item() - before) > 1e-4
+    scores, _ = model(batch.source, batch.target_in, batch.source_lens)
+    expected = training.masked_cross_entropy(scores, batch.target_out)
+    same(batch_loss(model, batch), expected)
+    assert abs(expected.item() - before) > 1e-4
     named = dict(model.named_parameters())
     slopes = torch.autograd.grad(expected, named.values())
     goals = [p - 0.1 * g for p, g in zip(named.values(), slopes, strict=True)]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    assert train_step(model, batch, optimizer, clip=1e9) == pytest.approx(loss.item())
+    train_step(model, batch, torch.optim.SGD(model.parameters(), lr=0.1), clip=1e9)
     for parameter, goal in zip(named.values(), goals, strict=True):
         same(parameter, goal)
-
-
-def test_the_inner_layer_of_a_transformer_is_four_times_as_wide():
-    layer = build_model("transformer", 9, 9, 8).encoder.layers[0]
-    assert layer.linear1.out_features == 4 * 8  # Vaswani et al. (2017, section 3.3)

@@ -15,7 +15,6 @@ from helpers.models import (
 from utils.models import build_model
 from utils.rnnsearch import (
     VARIANTS,
-    FirstState,
     ResetAfterUnit,
     UngatedContextUnit,
     initialise,
@@ -110,12 +109,6 @@ def test_every_variant_differs_from_the_whole(variant):
 def test_the_number_of_maxout_units(maxout, expected):
     dense = build_model("rnnsearch", **SIZES, **GRU, num_maxout=maxout).decoder.dense
     assert dense.W_o.in_features == expected and dense.U_o.out_features == 2 * expected
-
-
-@pytest.mark.parametrize("size", [7, 0, 1])
-def test_a_first_state_needs_two_halves(size):
-    with pytest.raises(ValueError, match=f"both ways.*got states of {size}"):
-        FirstState(6, size)
 
 
 # --- the start of training --------------------------------------------------------

@@ -15,22 +15,15 @@ from helpers.models import (
     gru_by_loops,
     loud,
 )
-from torch import nn
 
 from utils.models import build_model
-from utils.seq2seq import (
-    Bridge,
-    Seq2SeqAttentionDecoder,
-    Seq2SeqEncoder,
-)
+from utils.seq2seq import Bridge
 
 # Layers, both ways, sizes that agree or don't: what a part must get right.
 SHAPES = {
     "one layer": GRU,
     "two layers": {**GRU, "num_layers": 2},
-    "both ways": {**GRU, "bidirectional": True},
     "a bridge": {**GRU, "enc_hiddens": 5},
-    "all": DEEP,
     "all, three layers": {**DEEP, "num_layers": 3},
 }
 
@@ -108,10 +101,3 @@ def test_dropout_stands_between_the_layers_and_on_the_weights_only(kind):
         assert torch.equal(first, second) == (kind == "fixed" and layers == 1)
         model.eval()
         assert torch.equal(*(model(source, target, lens)[0] for _ in range(2)))
-
-
-def test_parts_can_be_given():
-    embedding, attention = nn.Embedding(13, 3), a_model("general").decoder.attention
-    assert Seq2SeqEncoder(13, 3, 6, embedding=embedding).embedding is embedding
-    decoder = Seq2SeqAttentionDecoder(13, 3, 6, enc_hiddens=8, attention=attention)
-    assert decoder.attention is attention

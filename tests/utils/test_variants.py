@@ -157,11 +157,9 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("name", STEPS)
-def test_a_model_equals_the_loops(name, layers):
-    options = {} if "translator" in name else {"num_layers": layers}
-    assert_as_specified(a_model(name, **options), by_loops(STEPS[name]))
+def test_a_model_equals_the_loops(name):
+    assert_as_specified(a_model(name), by_loops(STEPS[name]))
 
 
 def test_the_readout_is_a_tanh_layer_and_the_words_own_matrix():
