@@ -60,19 +60,13 @@ def word_weights(weights, pair, vocabs):
 
     For a model of subwords: gold links are between words. A source word has the sum of
     its pieces' weights, a target word the mean of its pieces' rows, so that rows still
-    sum to 1. Without subwords nothing changes. Raises ValueError for other numbers of
-    tokens, and where pieces cross the words, as those of Chinese do.
+    sum to 1. Without subwords nothing changes. Raises ValueError where pieces cross the
+    words, as those of Chinese do.
     """
     source, target = (
         pieces_a_word(words, vocab)
         for words, vocab in zip(pair[:2], vocabs, strict=True)
     )
-    sizes = (sum(target), sum(source))
-    if tuple(weights.shape) != sizes:
-        raise ValueError(
-            f"weights have shape {tuple(weights.shape)}, but the pair has {sizes[0]} "
-            f"target and {sizes[1]} source tokens, <eos> left out"
-        )
     parts = weights.split(source, dim=1)
     columns = torch.stack([part.sum(dim=1) for part in parts], dim=1)
     rows = columns.split(target)
