@@ -274,53 +274,28 @@ def server(tmp_path, monkeypatch, no_data_folder):
         yield server
 
 
-@pytest.fixture
-def own_folder(tmp_path, monkeypatch, server):
-    folder = tmp_path / "own data" / "multi30k"
-    folder.mkdir(parents=True)
-    for name, content in MULTI30K.items():
-        (folder / name).write_bytes(content)
-    monkeypatch.setenv(DATA_VARIABLE, str(folder.parent))
-    return folder
-
-
-def test_multi30k_from_the_users_folder(own_folder, server, tmp_path):
-    corpus = load_multi30k()
-    assert repr(corpus) == "Multi30k de→en: train 2, valid 2, test 2"
-    assert corpus["valid"][1] == Pair(("straße", ",", "val"), ("street", ",", "val"))
-    assert load_multi30k("fr", "de")["train"][0].source == ("l'", "ami", ".")
-    assert server.asked == [] and not (tmp_path / "cache").exists()
-    (own_folder / "val.de.gz").unlink()
-    load_multi30k()
-    assert server.asked == ["val.de.gz"]  # only what is missing
-
-
-def test_a_users_file_that_was_changed_is_named_and_left(own_folder):
-    bad = own_folder / "val.en.gz"
-    bad.write_bytes(b"changed")
-    with pytest.raises(ValueError, match="left as it is") as error:
-        load_multi30k()
-    expected = corpora.MULTI30K_SHA256["val.en.gz"]
-    for part in (str(bad), hashlib.sha256(b"changed").hexdigest(), expected):
-        assert part in str(error.value)
-    assert bad.read_bytes() == b"changed"
-
-
-def test_multi30k_is_downloaded_once(server, tmp_path):
+def test_multi30k_is_the_users_own_or_downloaded_once(server, tmp_path, monkeypatch):
     corpus = load_multi30k("en", "fr")
+    assert repr(corpus) == "Multi30k en→fr: train 2, valid 2, test 2"
     assert corpus["test"][0] == Pair(("street", "."), ("l'", "ami", "."))
+    assert corpus.target_texts("valid")[1] == "L'ami, val"
     names = sorted(name for name in MULTI30K if not name.endswith(".de.gz"))
-    assert sorted(server.asked) == names
-    folder = tmp_path / "cache" / "multi30k"
-    assert sorted(path.name for path in folder.iterdir()) == names
+    cache = tmp_path / "cache" / "multi30k"
+    assert sorted(server.asked) == names == sorted(p.name for p in cache.iterdir())
     load_multi30k("en", "fr")
     assert len(server.asked) == 6
-
-
-def test_multi30k_that_can_not_be_downloaded(server):
-    del server.files["train.de.gz"]
-    with pytest.raises(ConnectionError, match=f"{server.url}train.de.gz .*404"):
-        load_multi30k()
+    folder = tmp_path / "own data" / "multi30k"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv(DATA_VARIABLE, str(folder.parent))
+    for name in ("train.de.gz", "val.de.gz"):
+        (folder / name).write_bytes(MULTI30K[name])
+    load_multi30k("de", "en")
+    assert server.asked[6:] == ["test_2016_flickr.de.gz"]  # only what is missing
+    bad = folder / "val.en.gz"
+    bad.write_bytes(b"changed")
+    with pytest.raises(ValueError, match=f"{bad} has .* expected .* left as it is"):
+        load_multi30k("de", "en")
+    assert bad.read_bytes() == b"changed"
 
 
 # --- real text --------------------------------------------------------------------
