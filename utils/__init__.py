@@ -3,8 +3,8 @@
 In reading order; a module imports only from those above it, `utils.exercises` apart.
 
 guards         what a number or a name must be, in words
-languages      their codes, and what is known of some
-text           tokens and back to sentences, vocabularies
+languages      their codes, and which have no spaces between words
+text           tokens and back to sentences, vocabularies that read and write
 data           pairs, corpora, batches, buckets of similar length
 subwords       pieces of words, so that a small vocabulary writes any word
 files          text files found, read, checked, downloaded

@@ -23,10 +23,7 @@ GOLD_HEADER = "sha256\tlinks"
 LINK = re.compile(r"([0-9]{1,6})([-?])([0-9]{1,6})")
 
 
-# Texts share most of their links, and pairs their texts: each is kept once.
-
-
-@cache
+@cache  # pairs share most of their texts: each is kept once
 def read_links(text, forward=True):
     """Links as written -> two frozensets of (source, target): sure, possible.
 
@@ -35,13 +32,13 @@ def read_links(text, forward=True):
     """
     kinds = {"-": set(), "?": set()}
     for link in text.split():
-        kind, ends = _read_link(link, forward)
-        if not kind:
+        if not (match := LINK.fullmatch(link)):
             raise ValueError(
                 f"{text!r} is no alignment; expected links such as 0-0 (sure) "
                 "or 1?2 (possible)"
             )
-        kinds[kind].add(ends)
+        i, kind, j = match.groups()
+        kinds[kind].add((int(i), int(j)) if forward else (int(j), int(i)))
     sure, possible = map(frozenset, kinds.values())
     if sure & possible:
         raise ValueError(
@@ -49,15 +46,6 @@ def read_links(text, forward=True):
             "sure links count as possible"
         )
     return sure, possible
-
-
-@cache
-def _read_link(link, forward):
-    match = LINK.fullmatch(link)
-    if not match:
-        return None, None
-    i, kind, j = match.groups()
-    return kind, (int(i), int(j)) if forward else (int(j), int(i))
 
 
 def write_links(sure, possible) -> str:
