@@ -24,13 +24,10 @@ CATALOGUE = {
     "location": ("attention", {**DEEP, "score": "location", "num_positions": 9}),
     "multi-head": ("attention", {**DEEP, "score": "multi-head", "num_heads": 2}),
     "fixed": ("fixed", DEEP),
-    "fixed, the defaults": ("fixed", GRU),
     "luong": ("luong", DEEP),
-    "luong, additive": ("luong", {**DEEP, "score": "additive"}),
     "luong, context fed": ("luong", {**DEEP, "feed": "context"}),
     "luong, nothing fed": ("luong", {**DEEP, "feed": "nothing"}),
     "context output": ("context output", DEEP),
-    "context output, dot": ("context output", {**GRU, "score": "dot"}),
     "bottom query": ("bottom query", DEEP),
     "hierarchical": ("hierarchical", DEEP),
     "window": ("window", {**DEEP, "reach": 1}),
@@ -39,7 +36,6 @@ CATALOGUE = {
     "local-p": ("local", {**DEEP, "reach": 2, "place": "predicted"}),
     "coverage": ("coverage", DEEP),
     "translator": ("translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
-    "translator, one size": ("translator", {**GRU, "enc_hiddens": 6, "dropout": 0.0}),
     "released translator": (
         "released translator",
         {**GRU, "enc_hiddens": 8, "dropout": 0.0},
@@ -54,6 +50,16 @@ def a_model(name, **options):
     """A model of the CATALOGUE in double precision, its numbers large: none hides."""
     kind, values = CATALOGUE[name]
     return loud(build_model(kind, **{**SIZES, **values, **options}))
+
+
+def random_model(name, src_size, tgt_size=None, seed=0):
+    """A model of the CATALOGUE for other vocabularies; its weights are large."""
+    torch.manual_seed(seed)
+    kind, values = CATALOGUE[name]
+    model = build_model(kind, src_size, tgt_size or src_size, **values)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.8)
+    return model.eval()
 
 
 def loud(model):

@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from helpers.decoding import random_model
+from helpers.models import random_model
 from helpers.repo import ROOT
 
 from utils import translate
