@@ -164,8 +164,8 @@ def held_out(writer):
 def with_new_names(writer):
     named = datasheet.new_names()
 
-    def wanted(sides):
-        return {"new-name"} if named & {word.text for word in sides[0]} else None
+    def wanted(_):
+        return {"new-name"} if named & writer.draw.used else None
 
     writer.draw.split = "test"
     rows = writer.collect(NEW_NAMES, BUCKETS, wanted)
