@@ -7,7 +7,7 @@ from tools.experiments.runs import bleu_by_length, build, trained, village
 
 SETTINGS = {
     "embed_size": 64,
-    "num_epochs": 4,
+    "num_epochs": 3,
     "batch_size": 64,
     "lr": 6e-3,
     "buckets": [(3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30)],

@@ -10,11 +10,11 @@ from tools.experiments.runs import aer_of, bleu_by_length, build, trained, villa
 
 SETTINGS = {
     "direction": "en-fr",
-    "embed_size": 128,
-    "num_hiddens": 144,
-    "batch_size": 128,
-    "num_epochs": 5,
-    "lr": 6.5e-3,
+    "embed_size": 64,
+    "num_hiddens": 128,
+    "batch_size": 64,
+    "num_epochs": 2,
+    "lr": 1e-2,
     "buckets": bottleneck.SETTINGS["buckets"],
 }
 ARMS = {
