@@ -120,17 +120,19 @@ def require_resumable(saved, settings, tensors):
             "a training may start from the model that it holds"
         )
     require_whole_epochs(training)
-    then = saved.model.config | training["settings"]
+    require_equal(saved.model.config | training["settings"], settings)
+    require_tensors(saved.tensors, tensors)
+
+
+def require_equal(then, now):
+    """ValueError that names the differences between two trainings, if there are any."""
     differences = [
-        f"{name} was {then.get(name)} and is {settings.get(name)}"
-        for name in {**then, **settings}
-        if then.get(name) != settings.get(name)
+        f"{name} was {then.get(name)} and is {now.get(name)}"
+        for name in {**then, **now}
+        if then.get(name) != now.get(name)
     ]
     if differences:
-        raise ValueError(
-            f"it was another training: {'; '.join(differences)}. Make them equal"
-        )
-    require_tensors(saved.tensors, tensors)
+        raise ValueError(f"it was another training: {'; '.join(differences)}")
 
 
 def require_whole_epochs(training):
