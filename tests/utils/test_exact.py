@@ -22,10 +22,10 @@ def log_prob(model, source, lens, words):
     return steps[range(len(words)), words].sum().item()
 
 
-def cases(kind):
+def cases():
     """Models, one sentence each, and the beam of 1 if what it finds ends."""
-    for seed in range(24):
-        model = random_model(kind, TINY, seed=seed)
+    for seed in range(12):
+        model = random_model("attention", TINY, seed=seed)
         source = torch.tensor([[4, 5, UNK_ID][: 1 + seed % 3]])
         lens = torch.tensor([source.shape[1]])
         ids, bound, _ = beam_search(model, source, lens, 1, CAP)
@@ -33,10 +33,9 @@ def cases(kind):
             yield model, source, lens, ids[0].tolist(), bound.item()
 
 
-@pytest.mark.parametrize("kind", ["attention", "fixed"])
-def test_the_best_of_all_is_found(kind):
+def test_the_best_of_all_is_found():
     better = 0
-    for model, source, lens, greedy, _ in cases(kind):
+    for model, source, lens, greedy, _ in cases():
         every = {words: log_prob(model, source, lens, words) for words in EVERY}
         ids, found, certain = exact_search(model, source, lens, 10**4, 1, CAP)
         assert certain and tuple(ids.tolist()) == max(every, key=every.get)
@@ -46,14 +45,14 @@ def test_the_best_of_all_is_found(kind):
 
 
 def test_it_says_when_it_has_not_seen_all():
-    for model, source, lens, greedy, bound in cases("attention"):
+    for model, source, lens, greedy, bound in cases():
         ids, found, certain = exact_search(model, source, lens, 0, 1, CAP)
         assert (ids.tolist(), found, certain) == (greedy, bound, False)
 
 
 def test_what_is_less_probable_than_the_bound_is_not_opened(monkeypatch):
     """So fewer than 1 / p beginnings of one length go through the decoder."""
-    for model, source, lens, _, bound in cases("attention"):
+    for model, source, lens, _, bound in cases():
         rows, step = [], model.decoder.forward
         monkeypatch.setattr(
             model.decoder,
