@@ -24,6 +24,15 @@ def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def said_and_printed(path):
+    """All that a notebook says and prints, as one text."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    parts = [part for cell in cells for part in [cell, *cell.get("outputs", [])]]
+    parts = [p.get("source") or p.get("text") or p.get("data", {}) for p in parts]
+    parts = [p.get("text/plain", []) if isinstance(p, dict) else p for p in parts]
+    return "\n".join("".join(part) for part in parts)
+
+
 def script(path):
     """The program in a file, as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
