@@ -33,6 +33,7 @@ FIRST = {  # the test files nearest to a module, if not just the one of its name
     "training": ["training", "by_hand"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
+    "guards": ["metrics"],
     "gold": ["gold", "corpora"],
     "transformer": ["transformer", "models"],
     "exercises/compare": ["engine"],
@@ -134,8 +135,6 @@ metrics
     if low <= row[0] <= high] => if low <= row[0] < max(high, low + 1)]
   Chinese is scored by other tokens
     "zh" if lang == "zh" else "char" => "char"
-  a weight that rounding has left above 1 is refused
-    (weights <= 1 + 1e-6) => (weights <= 1)
 data
   the decoder reads what it should write
     [BOS_ID, *ids[:-1]] => ids
@@ -192,6 +191,9 @@ by_hand
     if attention.training and attention.dropout.p => if attention.dropout.p
   softmax's gradient lacks its sum
     d -= weight * d.sum(1, keepdim=True) => d -= 0
+guards
+  a weight that rounding has left above 1 is refused
+    (weights <= 1 + 1e-6) => (weights <= 1)
 translate
   translations in the system's encoding
     stdout.reconfigure(encoding="utf-8", => stdout.reconfigure(

@@ -14,7 +14,7 @@ import torch
 from utils.data import Batch, cut
 from utils.decoding import require_attention
 from utils.gold import check_aligned
-from utils.metrics import as_weights
+from utils.guards import as_weights
 
 
 @torch.no_grad()

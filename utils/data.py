@@ -51,12 +51,12 @@ class Corpus:
             raise ValueError(f"{self.name} has no split {split!r}, only {known}")
         return self.splits[split]
 
-    def vocabs(self, min_freq=1, max_size=None) -> tuple[Vocab, Vocab]:
+    def vocabs(self) -> tuple[Vocab, Vocab]:
         """Source and target vocabulary, of the training split only."""
         train = self["train"]
         return (
-            Vocab([p.source for p in train], self.source_lang, min_freq, max_size),
-            Vocab([p.target for p in train], self.target_lang, min_freq, max_size),
+            Vocab([pair.source for pair in train], self.source_lang),
+            Vocab([pair.target for pair in train], self.target_lang),
         )
 
     def target_texts(self, split) -> list[str]:
@@ -152,9 +152,7 @@ def cut(items: list, size: int) -> list[list]:
 
 
 def check_loader(pairs, batch_size) -> None:
-    """TypeError or ValueError if no batches can be made of pairs."""
-    if isinstance(pairs, Corpus):
-        raise TypeError('expected a list of pairs, got a Corpus: take corpus["train"]')
+    """ValueError, in words, if no batches can be made of pairs."""
     if not pairs:
         raise ValueError("there are no pairs to make batches of: the list is empty")
     require_whole("batch_size", batch_size)

@@ -1,7 +1,6 @@
 """Files of text: found, read, checked, downloaded. A fault is said with its line."""
 
 import codecs
-import contextlib
 import gzip
 import hashlib
 import io
@@ -160,9 +159,6 @@ def download(url: str, sha256: str, path: Path) -> Path:
     Raises ConnectionError if that fails, or if what came has another checksum. Neither
     leaves a half-written file; a bad copy stays until a good one replaces it.
     """
-    with contextlib.suppress(OSError):  # no copy yet, or none that can be read
-        if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
-            return path
     try:
         pooch.retrieve(
             url,

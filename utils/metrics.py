@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
+from utils.guards import as_weights
 from utils.languages import UNSPACED
 
 
@@ -229,21 +230,6 @@ def links_from_weights(weights, threshold=None) -> set[tuple[int, int]]:
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold is {threshold}: it must be above 0, at most 1")
     return {(int(j), int(i)) for i, j in np.argwhere(weights >= threshold)}
-
-
-def as_weights(weights) -> np.ndarray:
-    if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
-        weights = weights.detach().cpu().float()
-    weights = np.asarray(weights, dtype=float)
-    if weights.ndim != 2:
-        raise ValueError(
-            f"weights have shape {weights.shape}: give one sentence's weights, "
-            "(target words, source words)"
-        )
-    # Averaged weights can round to a little above 1.
-    if not ((weights >= 0) & (weights <= 1 + 1e-6)).all():
-        raise ValueError("weights must lie between 0 and 1, without NaN")
-    return weights
 
 
 def diagonal_links(source_len, target_len) -> set[tuple[int, int]]:

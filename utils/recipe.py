@@ -162,9 +162,7 @@ def make_vocabs(corpus, settings):
             vocabs.append(Vocab(sentences, lang, min_freq=2))
             continue
         try:
-            vocabs.append(
-                SubwordVocab.train(sentences, lang, size, True, settings.subwords)
-            )
+            vocabs.append(SubwordVocab.train(sentences, lang, size, settings.subwords))
         except ValueError as error:
             raise ValueError(f"{name} of {lang}: {error}") from error
     return tuple(vocabs)
