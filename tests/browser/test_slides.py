@@ -62,8 +62,8 @@ def slides(tmp_path_factory, browser):
     out = tmp_path_factory.mktemp("slides")
     try:
         build.write(LECTURES, out)
-    except ConnectionError as error:
-        pytest.skip(str(error))
+    except OSError as error:
+        pytest.skip(f"the packages can't be downloaded: {error}")
     return out
 
 
