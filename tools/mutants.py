@@ -106,7 +106,7 @@ decoding
   an ended hypothesis grows longer
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
   the longest sentence allowed is refused
-    len(ids) > MAX_SOURCE => len(ids) >= MAX_SOURCE
+    len(ids) > most => len(ids) >= most
   decoding keeps what a gradient needs
     @torch.no_grad()\ndef greedy_decode( => def greedy_decode(
   the largest length penalty is refused

@@ -175,7 +175,6 @@ class BatchLoader:
         sources = encode([pair.source for pair in pairs], src_vocab)
         targets = encode([pair.target for pair in pairs], tgt_vocab)
         self.ids = list(zip(sources, targets, strict=True))
-        self.lengths = [(len(source), len(target)) for source, target in self.ids]
         self.batch_size, self.seed = batch_size, seed
         self.bucketed, self.shuffle = bucketed, shuffle
 
@@ -185,10 +184,15 @@ class BatchLoader:
     def __iter__(self):
         return self.epoch(0)
 
+    def epoch_ids(self, k):
+        return self.ids  # (source, target) of each pair, the same in every epoch
+
     def epoch(self, k):
         rng = random.Random(f"seed {self.seed}, epoch {k}") if self.shuffle else None
-        for rows in cut_batches(self.lengths, self.batch_size, self.bucketed, rng):
-            yield Batch.from_ids(*zip(*(self.ids[i] for i in rows), strict=True))
+        ids = self.epoch_ids(k)
+        lengths = [(len(source), len(target)) for source, target in ids]
+        for rows in cut_batches(lengths, self.batch_size, self.bucketed, rng):
+            yield Batch.from_ids(*zip(*(ids[i] for i in rows), strict=True))
 
 
 def padding_share(batches: Iterable[Batch]) -> float:

@@ -54,31 +54,19 @@ def font_families():
     return ["DejaVu Sans", font_manager.FontProperties(fname=path).get_name()]
 
 
-def show_heatmap(
-    weights,
-    source,
-    target,
-    ax=None,
-    title=None,
-    gold=None,
-    annotate=False,
-    eos="<eos>",
-    possible=None,
-):
+def show_heatmap(weights, source, target, ax=None, **options):
     """Draw attention weights of shape (T, S), a row per target word; return the `Axes`.
 
-    `source` and `target` are lists of words. `gold` is an iterable of links
-    (source index, target index), drawn as outlined squares; those of `possible`, which
-    gold needn't have, are dotted. `annotate` writes the weights into the cells. What
-    follows the first `eos` on either side is left out; `eos=None` draws everything.
-    Without `ax`, a figure is made in which all labels fit.
+    `source` and `target` are lists of words. Without `ax`, a figure is made where all
+    labels fit. Options: `title`. `gold`, an iterable of links (source index, target
+    index), drawn as outlined squares; those of `possible`, which gold needn't have, are
+    dotted. `annotate=True` writes the weights into the cells. What follows the first
+    `eos` on either side is left out; `eos=None` draws everything.
 
     Raises ValueError if the numbers of words do not match the weights, a weight is not
     in 0 to 1 or a link not in the picture.
     """
-    panel = _checked_panel(
-        weights, source, target, title, gold, annotate, eos, possible
-    )
+    panel = _checked_panel(weights, source, target, **options)
     if ax is None:
         return _new_figure([panel], 1)[0]
     inches = ax.get_position().size * ax.figure.get_size_inches()

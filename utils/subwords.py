@@ -9,7 +9,6 @@ import io
 import math
 import random
 import re
-from copy import copy
 from functools import lru_cache
 
 import sentencepiece
@@ -189,15 +188,12 @@ class SampledLoader(BatchLoader):
         super().__init__(pairs, src_vocab, tgt_vocab, batch_size, seed)
         self.pairs, self.vocabs, self.alpha = pairs, (src_vocab, tgt_vocab), alpha
 
-    def epoch(self, k):
+    def epoch_ids(self, k):
         rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
-        drawn = copy(self)
-        drawn.ids = [
+        return [
             tuple(
                 [*vocab.sample(words, rng, self.alpha), EOS_ID]
                 for vocab, words in zip(self.vocabs, pair[:2], strict=True)
             )
             for pair in self.pairs
         ]
-        drawn.lengths = [(len(source), len(target)) for source, target in drawn.ids]
-        return super(SampledLoader, drawn).epoch(k)

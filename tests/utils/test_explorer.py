@@ -85,7 +85,7 @@ def test_a_forced_word_moves_the_next_word_and_then_the_weights():
     ("sentence", "forced", "message"),
     [
         (" \n\t", None, "the sentence has no word"),
-        ("bread " * (MAX_WORDS + 1), None, "has 31 words.*room for 30"),
+        ("bread " * (MAX_WORDS + 1), None, "has 31 words.*1 to 30 can"),
         (SENTENCE, {2: "zèbre"}, "can't write 'zèbre'"),
         (SENTENCE, {2: "<pad>"}, "can't write '<pad>'"),
         (SENTENCE, {0: "le"}, "counted from 1"),
