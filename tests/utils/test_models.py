@@ -301,6 +301,12 @@ def test_dropout_acts_in_training_alone(name):
     require_sums(model, model(*a_batch())[1].attention_weights)  # what comes is whole
 
 
+def test_sizes_left_out_are_those_of_the_papers():
+    transformer = build_model("transformer", 20, 13, 8, 2)
+    assert transformer.decoder.layers[0].ffn[0].out_features == 4 * 8
+    assert build_model("rnnsearch", 20, 13, 3, 6).decoder.dense.W_o.in_features == 3
+
+
 # --- what can't be is answered in words ----------------------------------------------
 
 
