@@ -1,5 +1,6 @@
 """Attention against plain loops, values and gradients; what padding may not do."""
 
+import itertools
 import math
 
 import pytest
@@ -22,13 +23,11 @@ same, gradcheck = torch.testing.assert_close, torch.autograd.gradcheck
 def softmax_by_loops(X, valid_lens):
     """The specification: equation 6, over the real keys, one number at a time."""
     weights = torch.zeros_like(X)
-    for b in range(X.shape[0]):
-        for q in range(X.shape[1]):
-            length = int(valid_lens[b] if valid_lens.dim() == 1 else valid_lens[b, q])
-            top = max((X[b, q, k].item() for k in range(length)), default=0.0)
-            total = sum(math.exp(X[b, q, k].item() - top) for k in range(length))
-            for k in range(length):
-                weights[b, q, k] = math.exp(X[b, q, k].item() - top) / total
+    for b, q in itertools.product(*map(range, X.shape[:2])):
+        length = valid_lens[b] if valid_lens.dim() == 1 else valid_lens[b, q]
+        powers = [math.exp(score) for score in X[b, q, :length].tolist()]
+        for k, power in enumerate(powers):
+            weights[b, q, k] = power / sum(powers)
     return weights
 
 
@@ -92,9 +91,9 @@ def lengths(draw):
 def test_masked_softmax_equals_the_loops(case):
     sizes, lens = case
     X = torch.randn(sizes).double()
-    before = X.clone(), lens.clone()
+    before = X.clone()
     same(masked_softmax(X, lens), softmax_by_loops(X, lens))
-    assert torch.equal(X, before[0]) and torch.equal(lens, before[1])
+    assert torch.equal(X, before)
 
 
 @each_score
@@ -129,19 +128,6 @@ def test_gradients(score, lens):
     assert gradcheck(attend, (*inputs, *parameters.values()))
 
 
-@given(lengths())
-def test_padding_gets_weight_and_gradient_of_exactly_zero(case):
-    sizes, lens = case
-    X = torch.randn(sizes).double().requires_grad_()
-    weights = masked_softmax(X, lens)
-    (weights * torch.randn_like(weights)).sum().backward()
-    real = length_mask(lens, sizes[2])
-    real = (real.unsqueeze(1) if lens.dim() == 1 else real).expand_as(X)
-    assert not weights[~real].any() and not X.grad[~real].any()
-    assert X.grad.isfinite().all()
-    same(weights.sum(-1), real.any(-1).double())
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("garbage", [6e4, -6e4, math.inf, -math.inf, math.nan])
 def test_what_stands_at_padding_never_matters(dtype, garbage):
@@ -152,13 +138,8 @@ def test_what_stands_at_padding_never_matters(dtype, garbage):
     weights = masked_softmax(dirty, lens)
     assert weights.dtype == dtype and torch.equal(weights, masked_softmax(clean, lens))
     weights.square().sum().backward()
-    assert dirty.grad.isfinite().all() and not dirty.grad[1].any()
-
-
-def test_scores_as_large_as_the_type_allows():
-    X = torch.tensor([[[6.5e4, -6.5e4, 6.5e4, 6.5e4]]], dtype=torch.float16)
-    assert masked_softmax(X, torch.tensor([3])).tolist() == [[[0.5, 0.0, 0.5, 0.0]]]
-    lowest = torch.full((1, 1, 3), torch.finfo(torch.float16).min, dtype=torch.float16)
+    assert torch.equal(dirty.grad != 0, length_mask(lens, 4).unsqueeze(1))
+    lowest = torch.full((1, 1, 3), torch.finfo(dtype).min, dtype=dtype)
     assert masked_softmax(lowest, torch.tensor([2])).tolist() == [[[0.5, 0.5, 0.0]]]
 
 
@@ -172,11 +153,11 @@ def test_dropout_acts_in_training_only_and_leaves_the_stored_weights_whole(score
     same(attention.eval()(*inputs), whole)
 
 
-def ones(*sizes):
-    return [torch.ones(size) for size in sizes]
+def attend(attention, *sizes):
+    return attention(*map(torch.ones, sizes))
 
 
-SCORES_OF_4 = torch.ones(2, 3, 4)
+SCORES_OF_4, ADDITIVE = torch.ones(2, 3, 4), AdditiveAttention(3, 3, 5)
 REFUSED = [
     (lambda: masked_softmax(torch.ones(2, 3)), "batch, queries, keys"),
     (lambda: masked_softmax(SCORES_OF_4.long()), "floating-point"),
@@ -186,22 +167,11 @@ REFUSED = [
     (lambda: masked_softmax(SCORES_OF_4, torch.ones(2).double()), "got torch.float64"),
     (lambda: length_mask(torch.tensor([True]), 1), "bool; of a mask, mask.sum"),
     (lambda: length_mask([1, 2], 4), "whole numbers, lengths, got list"),
-    (
-        lambda: AdditiveAttention(3, 2, 5)(*ones((1, 1, 3), (1, 2, 3), (1, 2, 3))),
-        r"queries must be \(batch, queries, 2\)",
-    ),
-    (
-        lambda: BilinearAttention(3, 2)(*ones((1, 1, 2), (1, 4, 2), (1, 4, 2))),
-        r"keys \(batch, keys, 3\)",
-    ),
-    (
-        lambda: AdditiveAttention(3, 3, 5)(*ones((1, 1, 3), (1, 2, 3), (1, 4, 3))),
-        "values .batch, keys",
-    ),
-    (
-        lambda: AdditiveAttention(3, 3, 5)(*ones((1, 1, 3), (2, 4, 3), (2, 4, 3))),
-        "values .batch, keys",  # else broadcasting asks for every sentence alike
-    ),
+    (lambda: attend(ADDITIVE, (1, 1, 2), (1, 2, 3), (1, 2, 3)), r"\(batch, queries, 3"),
+    (lambda: attend(ADDITIVE, (1, 1, 3), (1, 2, 2), (1, 2, 3)), r"\(batch, keys, 3\)"),
+    (lambda: attend(ADDITIVE, (1, 1, 3), (1, 2, 3), (1, 4, 3)), "values .batch, keys"),
+    # else broadcasting asks for every sentence alike
+    (lambda: attend(ADDITIVE, (1, 1, 3), (2, 4, 3), (2, 4, 3)), "values .batch, keys"),
     (lambda: DotProductAttention(256, 512), "256 and 512.*BilinearAttention"),
 ]
 

@@ -51,105 +51,69 @@ def test_heads_equal_the_loops_and_their_gradients():
     attention = MultiHeadAttention(7, 5, H, N).double()
     queries = torch.randn(3, 2, 5).double().requires_grad_()
     states = torch.randn(3, 4, 7).double().requires_grad_()
-    contexts = attention(queries, states, states, LENS)
-    rows = []
+    contexts, rows = attention(queries, states, states, LENS), []
     for b, n in enumerate(LENS):
         expected, weights = heads_by_loops(attention, queries[b], states[b, :n])
         same(attention.head_weights[b, ..., :n], weights.detach())
         assert not attention.head_weights[b, ..., n:].any()
         rows.append(expected)
-    same(contexts, torch.stack(rows))
+    expected = torch.stack(rows)
+    same(contexts, expected)
     same(attention.attention_weights, attention.head_weights.mean(dim=1))
-    inputs, slope = (
-        [queries, states, *attention.parameters()],
-        torch.randn_like(contexts),
-    )
-    ours, theirs = (
-        torch.autograd.grad((found * slope).sum(), inputs)
-        for found in (contexts, torch.stack(rows))
-    )
-    same(ours, theirs)
-
-
-def test_heads_that_do_not_divide_the_units_and_values_of_their_own_are_refused():
-    for heads, words in ((0, "num_heads must be a whole"), (5, "divides them")):
-        with pytest.raises(ValueError, match=words):
-            MultiHeadAttention(H, H, H, heads)
-    attention, x = MultiHeadAttention(H, H, H, N), torch.randn(1, 4, H)
-    attention(x, x, x.clone())
+    inputs, slope = [queries, states, *attention.parameters()], torch.randn(3, 2, H)
+    ours = torch.autograd.grad((contexts * slope).sum(), inputs)
+    same(ours, torch.autograd.grad((expected * slope).sum(), inputs))
     with pytest.raises(ValueError, match="keys as values"):
-        attention(x, x, x + 1)
+        attention(queries, states, states + 1)
 
 
 # --- positions and the causal mask --------------------------------------------------
 
 
 def test_position_codes_equal_the_formula():
-    codes = position_codes(torch.tensor([0, 3, 50]), 6)
-    for row, position in zip(codes.tolist(), (0, 3, 50), strict=True):
-        for i in range(3):
-            angle = position / 10_000 ** (2 * i / 6)
-            assert row[2 * i] == pytest.approx(math.sin(angle), abs=1e-5)
-            assert row[2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-5)
-
-
-def test_positions_go_on_where_they_stopped():
-    x = torch.randn(2, 7, H)
-    parts = torch.cat((add_positions(x[:, :4]), add_positions(x[:, 4:], start=4)), 1)
-    same(add_positions(x), parts)
-    same(add_positions(x)[0] - x[0], position_codes(torch.arange(7), H))
+    places = [0, 3, 50]
+    codes = position_codes(torch.tensor(places), 6).tolist()
+    for row, place in zip(codes, places, strict=True):
+        for i, pair in enumerate(zip(row[::2], row[1::2], strict=True)):
+            angle = place / 10_000 ** (2 * i / 6)
+            assert pair == pytest.approx((math.sin(angle), math.cos(angle)), abs=1e-5)
+    x = torch.randn(2, 4, H)
+    same(add_positions(x, start=3)[0], x[0] + position_codes(torch.arange(3, 7), H))
 
 
 @torch.no_grad()
-def test_without_positions_the_encoder_knows_no_order(monkeypatch):
-    model, order = a_model("transformer"), [2, 0, 3, 1]
-    source, lens = torch.tensor([[4, 5, 6, 7]]), torch.tensor([4])
-    states, shuffled = (model.encoder(x, lens)[0] for x in (source, source[:, order]))
-    assert (states[:, order] - shuffled).abs().max() > 0.1
-    monkeypatch.setattr("utils.transformer.add_positions", lambda x, start=0: x)
-    states, shuffled = (model.encoder(x, lens)[0] for x in (source, source[:, order]))
-    same(states[:, order], shuffled)
+def test_the_encoder_is_its_layers_of_words_with_positions():
+    model, (source, _, lens) = a_model("transformer"), a_batch()
+    x = add_positions(model.encoder.embedding(source))
+    for layer in model.encoder.layers:
+        x = layer(x, src_key_padding_mask=~length_mask(lens, 5))
+    same(model.encoder(source, lens)[0], model.encoder.norm(x))
 
 
 # --- the whole model ----------------------------------------------------------------
-
-
-def torch_decoder_layer(ours, num_ffn):
-    """nn.TransformerDecoderLayer with the weights of a TransformerLayer."""
-    theirs = nn.TransformerDecoderLayer(
-        H, N, num_ffn, dropout=0.0, batch_first=True, norm_first=True
-    ).eval()
-    pairs = (
-        (theirs.self_attn, ours.self_attention),
-        (theirs.multihead_attn, ours.attention),
-    )
-    for copy, own in pairs:  # their biases are 0 as they start
-        copy.in_proj_weight.copy_(torch.cat((own.W_q.weight, own.W_kv.weight)))
-        copy.out_proj.weight.copy_(own.W_o.weight)
-    theirs.linear1.load_state_dict(ours.ffn[0].state_dict())
-    theirs.linear2.load_state_dict(ours.ffn[2].state_dict())
-    norms = (theirs.norm1, theirs.norm2, theirs.norm3)
-    for copy, own in zip(norms, ours.norms, strict=True):
-        own.weight.uniform_(0.5, 2)
-        copy.load_state_dict(own.state_dict())
-    return theirs
 
 
 @torch.no_grad()
 def test_a_layer_equals_the_decoder_layer_of_torch():
     torch.manual_seed(0)
     ours = TransformerLayer(H, N, 17).eval()
-    theirs = torch_decoder_layer(ours, 17)
-    x, memory, lens = (
-        torch.randn(3, 4, H),
-        torch.randn(3, 5, H),
-        torch.tensor([5, 3, 1]),
-    )
-    expected = theirs(
+    theirs = nn.TransformerDecoderLayer(H, N, 17, batch_first=True, norm_first=True)
+    for copy, own in (
+        (theirs.self_attn, ours.self_attention),
+        (theirs.multihead_attn, ours.attention),
+    ):  # their biases are 0 as they start
+        copy.in_proj_weight.copy_(torch.cat((own.W_q.weight, own.W_kv.weight)))
+        copy.out_proj.weight.copy_(own.W_o.weight)
+    theirs.linear1, theirs.linear2 = ours.ffn[0], ours.ffn[2]
+    for number, norm in enumerate(ours.norms, start=1):
+        norm.weight.uniform_(0.5, 2)
+        setattr(theirs, f"norm{number}", norm)
+    x, memory = torch.randn(3, 4, H), torch.randn(3, 5, H)
+    lens = torch.tensor([5, 3, 1])
+    expected = theirs.eval()(
         x,
         memory,
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(4),
-        tgt_is_causal=True,
         memory_key_padding_mask=~length_mask(lens, 5),
     )
     keys, nothing = ours.attention.project_keys(memory), x.new_zeros(3, 0, 2 * H)
