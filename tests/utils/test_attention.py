@@ -31,48 +31,38 @@ def softmax_by_loops(X, valid_lens):
     return weights
 
 
-def additive(attention, query, keys, k):
-    W, U, v = attention.W_q.weight, attention.W_k.weight, attention.w_v.weight[0]
-    return sum(v[h] * torch.tanh(W[h] @ query + U[h] @ keys[k]) for h in range(len(v)))
+def additive(attention, query, key, _):
+    inner = attention.W_q.weight @ query + attention.W_k.weight @ key
+    return attention.w_v.weight[0] @ torch.tanh(inner)
 
 
-def dot(attention, query, keys, k):
-    return sum(query[d] * keys[k, d] for d in range(len(query)))
+def dot(attention, query, key, _):
+    return query @ key
 
 
-def scaled_dot(attention, query, keys, k):
-    return dot(attention, query, keys, k) / math.sqrt(len(query))
+def general(attention, query, key, _):
+    return query @ (attention.W_k.weight @ key)
 
 
-def general(attention, query, keys, k):
-    W = attention.W_k.weight  # (query_size, key_size)
-    places = [(i, j) for i in range(W.shape[0]) for j in range(W.shape[1])]
-    return sum(query[i] * W[i, j] * keys[k, j] for i, j in places)
+def location(attention, query, _, place):
+    return attention.W_q.weight[place] @ query
 
 
-def scaled_general(attention, query, keys, k):
-    return general(attention, query, keys, k) / math.sqrt(len(query))
-
-
-def location(attention, query, keys, k):
-    return sum(attention.W_q.weight[k, i] * query[i] for i in range(len(query)))
-
-
-SCORES = {  # a score as a loop, the sizes of keys and queries, how to make it
-    additive: (3, 2, lambda: AdditiveAttention(3, 2, 5)),
-    dot: (3, 3, lambda: DotProductAttention(3, 3)),
-    scaled_dot: (3, 3, lambda: DotProductAttention(3, 3, scaled=True)),
-    general: (3, 2, lambda: BilinearAttention(3, 2)),
-    scaled_general: (3, 2, lambda: BilinearAttention(3, 2, scaled=True)),
-    location: (3, 2, lambda: LocationAttention(3, 2, 7)),
+SCORES = {  # of one key; its divisor, sizes of keys and queries, how it's made
+    "additive": (additive, 1, 3, 2, lambda: AdditiveAttention(3, 2, 5)),
+    "dot": (dot, 1, 3, 3, lambda: DotProductAttention(3, 3)),
+    "scaled dot": (dot, 3**0.5, 3, 3, lambda: DotProductAttention(3, 3, scaled=True)),
+    "general": (general, 1, 3, 2, lambda: BilinearAttention(3, 2)),
+    "scaled": (general, 2**0.5, 3, 2, lambda: BilinearAttention(3, 2, scaled=True)),
+    "location": (location, 1, 3, 2, lambda: LocationAttention(3, 2, 7)),
 }
-each_score = pytest.mark.parametrize("score", SCORES, ids=lambda s: s.__name__)
+each_score = pytest.mark.parametrize("score", SCORES)
 
 
 def make(score, B=3, Q=2, K=4):
     """The attention in double precision; queries, keys and values, all of a size."""
     torch.manual_seed(0)
-    key_size, query_size, attention = SCORES[score]
+    _, _, key_size, query_size, attention = SCORES[score]
     sizes = (B, Q, query_size), (B, K, key_size), (B, K, 6)
     inputs = [torch.randn(size).double().requires_grad_() for size in sizes]
     return attention().double(), *inputs
@@ -101,10 +91,11 @@ def test_masked_softmax_equals_the_loops(case):
 def test_attention_equals_the_loops(score, case):
     (B, Q, K), lens = case
     attention, queries, keys, values = make(score, B, Q, K)
+    score, divisor, *_ = SCORES[score]
     scores = torch.zeros(B, Q, K).double()
     with torch.no_grad():
-        for b, q, k in torch.cartesian_prod(*map(torch.arange, (B, Q, K))).tolist():
-            scores[b, q, k] = score(attention, queries[b, q], keys[b], k)
+        for b, q, k in itertools.product(range(B), range(Q), range(K)):
+            scores[b, q, k] = score(attention, queries[b, q], keys[b, k], k) / divisor
         context = attention(queries, keys, values, lens)
         parts = attention.attend(queries, attention.project_keys(keys), values, lens)
     weights = softmax_by_loops(scores, lens)

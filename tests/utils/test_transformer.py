@@ -1,5 +1,6 @@
 """Heads, positions and the Transformer: against loops, and against torch.nn."""
 
+import itertools
 import math
 
 import pytest
@@ -24,26 +25,17 @@ same = torch.testing.assert_close
 # --- attention ----------------------------------------------------------------------
 
 
-def heads_by_loops(attention, queries, states):
-    """One sentence, one query and one head at a time -> contexts (Q, H), weights."""
-    H = attention.W_o.in_features
-    D = H // attention.num_heads
-    W_k, W_v = attention.W_kv.weight.split(H)
-    rows, all_weights = [], []
-    for query in queries:
-        parts, weights = [], []
-        for n in range(attention.num_heads):
-            own = slice(n * D, (n + 1) * D)
-            q = attention.W_q.weight[own] @ query
-            scores = [q @ (W_k[own] @ h) / math.sqrt(D) for h in states]
-            powers = [torch.exp(e) for e in scores]
-            a = [p / sum(powers) for p in powers]
-            mixed = zip(a, states, strict=True)
-            parts.append(sum(w * (W_v[own] @ h) for w, h in mixed))
-            weights.append(torch.stack(a))
-        rows.append(attention.W_o.weight @ torch.cat(parts))
-        all_weights.append(torch.stack(weights))
-    return torch.stack(rows), torch.stack(all_weights, dim=1)  # (Q, H), (N, Q, K)
+def heads_by_loops(attention, query, states):
+    """One sentence and query, one head at a time -> context (H,), weights (N, K)."""
+    W_k, W_v = attention.W_kv.weight.chunk(2)
+    W_q, parts, all_weights = attention.W_q.weight, [], []
+    for q, k, v in zip(*(W.chunk(N) for W in (W_q, W_k, W_v)), strict=True):
+        scores = [(q @ query) @ (k @ h) / math.sqrt(H / N) for h in states]
+        powers = [torch.exp(score) for score in scores]
+        weights = torch.stack(powers) / sum(powers)
+        parts.append(sum(w * (v @ h) for w, h in zip(weights, states, strict=True)))
+        all_weights.append(weights)
+    return attention.W_o.weight @ torch.cat(parts), torch.stack(all_weights)
 
 
 def test_heads_equal_the_loops_and_their_gradients():
@@ -52,12 +44,13 @@ def test_heads_equal_the_loops_and_their_gradients():
     queries = torch.randn(3, 2, 5).double().requires_grad_()
     states = torch.randn(3, 4, 7).double().requires_grad_()
     contexts, rows = attention(queries, states, states, LENS), []
-    for b, n in enumerate(LENS):
-        expected, weights = heads_by_loops(attention, queries[b], states[b, :n])
-        same(attention.head_weights[b, ..., :n], weights.detach())
-        assert not attention.head_weights[b, ..., n:].any()
-        rows.append(expected)
-    expected = torch.stack(rows)
+    for b, q in itertools.product(range(3), range(2)):
+        n, weights = LENS[b], attention.head_weights[b, :, q]
+        row, expected = heads_by_loops(attention, queries[b, q], states[b, :n])
+        same(weights[:, :n], expected.detach())
+        assert not weights[:, n:].any()
+        rows.append(row)
+    expected = torch.stack(rows).view(3, 2, H)
     same(contexts, expected)
     same(attention.attention_weights, attention.head_weights.mean(dim=1))
     inputs, slope = [queries, states, *attention.parameters()], torch.randn(3, 2, H)
@@ -79,15 +72,6 @@ def test_position_codes_equal_the_formula():
             assert pair == pytest.approx((math.sin(angle), math.cos(angle)), abs=1e-5)
     x = torch.randn(2, 4, H)
     same(add_positions(x, start=3)[0], x[0] + position_codes(torch.arange(3, 7), H))
-
-
-@torch.no_grad()
-def test_the_encoder_is_its_layers_of_words_with_positions():
-    model, (source, _, lens) = a_model("transformer"), a_batch()
-    x = add_positions(model.encoder.embedding(source))
-    for layer in model.encoder.layers:
-        x = layer(x, src_key_padding_mask=~length_mask(lens, 5))
-    same(model.encoder(source, lens)[0], model.encoder.norm(x))
 
 
 # --- the whole model ----------------------------------------------------------------
@@ -116,25 +100,28 @@ def test_a_layer_equals_the_decoder_layer_of_torch():
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(4),
         memory_key_padding_mask=~length_mask(lens, 5),
     )
-    keys, nothing = ours.attention.project_keys(memory), x.new_zeros(3, 0, 2 * H)
-    result, written, weights = ours(x, nothing, causal_lens(x[..., 0]), keys, lens)
+    keys, seen = ours.attention.project_keys(memory), causal_lens(x[..., 0])
+    result, written, weights = ours(x, keys[:, :0], seen, keys, lens)
     same(result, expected)
     assert written.shape == (3, 4, 2 * H)
     same(weights, ours.attention.head_weights)
 
 
 @torch.no_grad()
-def test_the_decoder_is_its_layers_then_norm_and_scores():
+def test_the_model_is_its_layers_of_words_with_positions_then_norm_and_scores():
     """And every layer's heads come back: the weights are their mean."""
     model, (source, target, lens) = a_model("transformer"), a_batch()
-    decoder, (memory, last) = model.decoder, model.encoder(source, lens)
-    assert last is None
+    encoder, decoder = model.encoder, model.decoder
     scores, state = model(source, target, lens)
+    x = add_positions(encoder.embedding(source))
+    for layer in encoder.layers:
+        x = layer(x, src_key_padding_mask=~length_mask(lens, 5))
+    memory = encoder.norm(x)
+    same(encoder(source, lens)[0], memory)
     x, all_weights = add_positions(decoder.embedding(target)), []
     for layer in decoder.layers:
         keys = layer.attention.project_keys(memory)
-        nothing = x.new_zeros(3, 0, keys.shape[2])
-        x, _, weights = layer(x, nothing, causal_lens(target), keys, lens)
+        x, _, weights = layer(x, keys[:, :0], causal_lens(target), keys, lens)
         all_weights.append(weights)
     norm, dense = decoder.dense
     same(scores, dense(norm(x)))
