@@ -184,10 +184,10 @@ RANGE = "weights must lie between 0 and 1, without NaN"
     [
         (lambda: bleu(ONE, TWO), ValueError, "1 hypotheses and 2 references: give one"),
         (lambda: chrf([], []), ValueError, "0 hypotheses and 0 references: give one"),
-        (lambda: exact_match(ONE, []), ValueError, "1 hypotheses and 0 references"),
-        (lambda: rouge(ONE, TWO), ValueError, "1 hypotheses and 2 references"),
+        (lambda: exact_match(ONE, TWO), ValueError, "argument 2 is longer"),
+        (lambda: rouge(ONE, TWO), ValueError, "argument 2 is longer"),
         (lambda: bleu("a b", ["a b"]), TypeError, "hypotheses is one string"),
-        (lambda: alignment_error_rate(LINKS, LINKS, []), ValueError, "1, 1 and 0 sent"),
+        (lambda: alignment_error_rate(LINKS, LINKS, []), ValueError, "argument 3 is s"),
         (
             lambda: alignment_error_rate(LINKS[0], LINKS),
             TypeError,
@@ -198,8 +198,6 @@ RANGE = "weights must lie between 0 and 1, without NaN"
         (lambda: links_from_weights([[1 + 5e-6, 0]]), ValueError, RANGE),
         (lambda: links_from_weights([[-0.5, 0.5]]), ValueError, RANGE),
         (lambda: links_from_weights([[np.nan, 0.5]]), ValueError, RANGE),
-        (lambda: links_from_weights([[0.5]], 0), ValueError, "threshold is 0"),
-        (lambda: links_from_weights([[0.5]], 1.1), ValueError, "threshold is 1.1"),
         (lambda: by_length([3, 7], [(1, 5)]), ValueError, "sentence 1 has length 7"),
         (lambda: by_length([3, 4], [(1, 3), (3, 5)]), ValueError, "in 2 of the bucke"),
         (lambda: by_length([3], [(1, 5)]), ValueError, "argument 2 is longer than"),
