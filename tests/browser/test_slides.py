@@ -7,7 +7,7 @@ skipped and say so.
 import re
 
 import pytest
-from helpers.repo import LECTURES, PATIENCE
+from helpers.repo import LECTURES
 
 from tools.slides import build
 
@@ -74,7 +74,7 @@ def tab(browser):
         viewport={"width": 1280, "height": 720}, offline=True, reduced_motion="reduce"
     )
     tab = context.new_page()
-    tab.set_default_timeout(1000 * PATIENCE)
+    tab.set_default_timeout(0)
     tab.trouble, tab.asked = [], []
     tab.on("pageerror", lambda error: tab.trouble.append(str(error)))
     tab.on("requestfailed", lambda request: tab.trouble.append(request.url))
