@@ -1,6 +1,5 @@
 """The runner; and what is stored: by the plans as they are, from today's corpora."""
 
-import gzip
 import json
 import math
 import multiprocessing
@@ -17,6 +16,7 @@ from helpers import needs
 from tools.experiments import models, multi30k, provenance, runs
 from tools.experiments.__main__ import EXPERIMENTS, ON_REAL_TEXT
 from utils.checkpoint import load_checkpoint
+from utils.data import Corpus, Pair
 from utils.recipe import Settings
 
 NAMES = EXPERIMENTS + ON_REAL_TEXT
@@ -132,24 +132,19 @@ def test_an_arm_gets_its_own_rate_at_each_budget(best, tried):
 # --- what a result was made from ------------------------------------------------------
 
 
-def test_a_checksum_is_of_two_languages_and_their_links(tmp_path, monkeypatch):
-    columns = "en fr zh en-fr en-zh fr-zh tags"
-
-    def checksums(row):
-        lines = "\t".join(columns.split()) + "\n" + row.replace(" ", "\t") + "\n"
-        for split in ("train", "valid", "test", "long"):
-            packed = gzip.compress(lines.encode())
-            (tmp_path / f"{split}.tsv.gz").write_bytes(packed)
+def test_a_checksum_is_of_pairs_and_their_links(monkeypatch):
+    def checksum(pair):
+        corpus = Corpus("Some", "en", "fr", {"train": [pair]})
+        monkeypatch.setattr(provenance, "load", lambda name: corpus)
         provenance.checksum.cache_clear()
-        names = "Village en-fr", "Village fr-en", "Village en-zh"
-        return [provenance.checksum(name) for name in names]
+        return provenance.checksum("Some en-fr")
 
-    monkeypatch.setattr(provenance, "VILLAGE_FOLDER", tmp_path)
-    french, back, chinese = checksums("a b c 0-0 0?0 0-0 tag")
-    assert french == back != chinese
-    assert checksums("a b x 0-0 0?0 0-0 other")[0] == french
-    for changed in ("x b c 0-0", "a x c 0-0", "a b c 0?0"):
-        assert checksums(f"{changed} 0?0 0-0 tag")[0] != french
+    pair = Pair(("a", "b"), ("c",), frozenset({(0, 0)}))
+    assert checksum(pair) == checksum(pair._replace(tags=frozenset({"tag"})))
+    others = {"source": ("a",), "target": ("d",), "alignment": frozenset({(1, 0)})}
+    others["possible"] = frozenset({(1, 0)})
+    changed = [pair._replace(**{name: value}) for name, value in others.items()]
+    assert len(set(map(checksum, [pair, *changed]))) == 5
     provenance.checksum.cache_clear()
 
 
@@ -242,7 +237,6 @@ def test_the_shipped_translator_scores_what_it_says():
     assert Settings(**saved.notes["settings"]) == Settings()  # bar what came later
     corpus, noted = provenance.load("Multi30k de-en"), saved.notes["test"]
     vocabs = saved.src_vocab, saved.tgt_vocab
-    found = multi30k.search(saved.model, vocabs, corpus["test"])
-    scores = multi30k.scores(found, corpus, "test", vocabs)
+    scores, _ = multi30k.scores(saved.model, vocabs, corpus, "test")
     assert scores["greedy"] == pytest.approx(noted["greedy_tokens"], abs=0.3)
     assert scores["text_bleu"] == pytest.approx(noted["beam"], abs=0.3)
