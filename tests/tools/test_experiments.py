@@ -30,27 +30,22 @@ def file_of(name):
 # --- the runner -----------------------------------------------------------------------
 
 
-SQUARES = """
-from pathlib import Path
+class Squares:
+    """An experiment of three runs; the last is named when two are made."""
 
-FOLDER = Path(__file__).parent
-SETTINGS = {"power": 2}
+    SETTINGS = {"power": 2}
 
+    def plan(done):
+        return [{"x": x} for x in range(1, 4 if len(done) >= 2 else 3)]
 
-def plan(done):
-    named = [{"x": 1}, {"x": 2}]
-    return named + [{"x": 3}] if len(done) >= 2 else named
-
-
-def run(settings, x):
-    if x == 3 and (FOLDER / "broken").exists():
-        raise RuntimeError("the third run fails")
-    if x == 2:
-        raise FloatingPointError("the loss is inf")
-    with open(FOLDER / "made", "a") as file:
-        file.write(str(x))
-    return {"result": x ** settings["power"]}
-"""
+    def run(settings, x):
+        if x == 3 and Path(settings["folder"], "broken").exists():
+            raise RuntimeError("the third run fails")
+        if x == 2:
+            raise FloatingPointError("the loss is inf")
+        with open(Path(settings["folder"], "made"), "a") as file:
+            file.write(str(x))
+        return {"result": x ** settings["power"]}
 
 
 @pytest.mark.skipif(
@@ -58,41 +53,39 @@ def run(settings, x):
     reason="a process that is started anew doesn't find the experiment made here",
 )
 def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    (tmp_path / "squares.py").write_text(SQUARES)
-    (tmp_path / "broken").touch()
-    package = sys.modules["tools.experiments"]
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    monkeypatch.setitem(sys.modules, "tools.experiments.squares", Squares)
+    path, made, broken = (tmp_path / n for n in ("squares.json", "made", "broken"))
+    broken.touch()
 
     def results():
-        entries = json.loads((tmp_path / "squares.json").read_text())["runs"]
+        entries = json.loads(path.read_text())["runs"]
         return [(e["run"]["x"], e.get("result", e.get("diverged"))) for e in entries]
 
-    def measure(only=""):
+    def measure(power=2, only=""):
+        settings = {"power": power, "folder": str(tmp_path)}
+        monkeypatch.setattr(Squares, "SETTINGS", settings)
         runs.measure("squares", tmp_path, only)
         return results()
 
     with pytest.raises(RuntimeError, match="the third run fails"):
         measure()
     assert sorted(results()) == [(1, 1), (2, "the loss is inf")]
-    (tmp_path / "broken").unlink()
+    broken.unlink()
     assert measure() == [(1, 1), (2, "the loss is inf"), (3, 9)]
-    assert (tmp_path / "made").read_text() == "13"  # none was made twice
-    whole = json.loads((tmp_path / "squares.json").read_text())
-    assert {"date", "commit", "python", "torch", "processor", "read"} <= set(
-        *whole["provenance"]
-    )
+    assert made.read_text() == "13"  # none was made twice
+    (origin,) = json.loads(path.read_text())["provenance"]
+    assert {"date", "commit", "python", "torch", "processor", "read"} <= origin.keys()
     # Other settings: all that is asked for is made again.
-    monkeypatch.setattr("tools.experiments.squares.SETTINGS", {"power": 3})
-    assert measure(only="'x': 1") == [(1, 1)]
-    assert measure()[1:] == [(2, "the loss is inf"), (3, 27)]
+    assert measure(3, only="'x': 1") == [(1, 1)]
+    assert measure(3)[1:] == [(2, "the loss is inf"), (3, 27)]
     # What was made from another corpus is made again, and a run without a name goes.
-    whole = json.loads((tmp_path / "squares.json").read_text())
+    whole = json.loads(path.read_text())
     whole["provenance"][0]["read"] = {"models/village-en-fr.safetensors": "0"}
     whole["runs"].append({"run": {"x": 4}, "provenance": 0})
-    (tmp_path / "squares.json").write_text(json.dumps(whole))
-    (tmp_path / "made").unlink()
-    assert measure() == [(1, 1), (2, "the loss is inf"), (3, 27)]
-    assert (tmp_path / "made").read_text() == "13"
+    path.write_text(json.dumps(whole))
+    made.unlink()
+    assert measure(3) == [(1, 1), (2, "the loss is inf"), (3, 27)]
+    assert made.read_text() == "13"
 
 
 @pytest.mark.parametrize(
@@ -109,17 +102,14 @@ def test_an_arm_gets_its_own_rate_at_each_budget(best, tried):
     """While the best is at an edge, the grid grows; other seeds come afterwards."""
     done, budgets = [], [{"times": 1}, {"times": 3}]
 
+    def plan():
+        return runs.at_own_rate(done, {"arm": "a"}, (0.01, 0.02, 0.04), budgets, (5, 6))
+
     def loss(run):
         distance = abs(math.log(run["lr"] / best[run["times"] == 3]))
         return None if run["lr"] > 0.1 else distance  # a training that diverged
 
-    while new := [
-        run
-        for run in runs.at_own_rate(
-            done, {"arm": "a"}, (0.01, 0.02, 0.04), budgets, (5, 6)
-        )
-        if run not in [entry["run"] for entry in done]
-    ]:
+    while new := runs.missing(plan(), done):
         assert len({(run["times"], run["seed"] == 5) for run in new}) <= 2
         done += [{"run": run, "valid_loss": loss(run)} for run in new]
     for times, own, rates in zip((1, 3), best, tried, strict=True):
@@ -163,11 +153,7 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
     done = runs.stored(runs.RESULTS / f"{name}.json", experiment.SETTINGS)
     assert len(done) == len(file["runs"]), "measure it anew"
     made = [entry["run"] for entry in done]
-    while new := [
-        run
-        for run in experiment.plan(done)
-        if run not in [entry["run"] for entry in done]
-    ]:
+    while new := runs.missing(experiment.plan(done), done):
         for run in new:
             rates = [r["lr"] for r in made if {**r, "lr": 0} == {**run, "lr": 0}]
             assert run["lr"] > max(rates)
@@ -182,18 +168,15 @@ def test_a_run_on_few_pairs_has_the_figures_that_are_stored(name, monkeypatch):
 
     @cache
     def load_few(name):
-        corpus = load(name)
-        splits = {
-            split: pairs[:: 40 if split == "train" else 20]
-            for split, pairs in corpus.splits.items()
+        corpus, few = load(name), {"train": 40}
+        few = {
+            name: pairs[:: few.get(name, 20)] for name, pairs in corpus.splits.items()
         }
-        return replace(corpus, splits=splits)
+        return replace(corpus, splits=few)
 
     monkeypatch.setattr(provenance, "load", load_few)
-    experiment, entry = (
-        import_module(f"tools.experiments.{name}"),
-        file_of(name)["runs"][-1],
-    )
+    experiment = import_module(f"tools.experiments.{name}")
+    entry = file_of(name)["runs"][-1]
     small = {"embed_size": 8, "num_hiddens": 8, "num_maxout": 4, "words": 12}
     settings = experiment.SETTINGS
     settings = {**settings, **{k: v for k, v in small.items() if k in settings}}
