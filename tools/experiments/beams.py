@@ -111,7 +111,7 @@ def judge(found, best, references, greedy, short):
         "sentences": n,
         "bleu": round(score, 2),
         "gain": round(score - bleu(plain, references), 2),
-        "gain_range": gain_range(words, plain, references),
+        "gain_range": [round(x, 2) for x in gain_range(words, plain, references)],
         "log_prob": round(sum(log_prob for _, log_prob in found) / n, 4),
         "length_ratio": round(sum(map(len, words)) / sum(map(len, references)), 4),
         "search_errors": below(best),

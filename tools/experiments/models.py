@@ -39,18 +39,13 @@ def train(direction, settings=SETTINGS):
         "corpus": f"Village {direction}",
         "settings": settings,
         **figures,
-        **score(model, corpus["test"], vocabs),
+        "test_bleu": bleu_of(model, corpus["test"], vocabs),
+        "test_aer": aer_of(model, corpus["test"], vocabs),
         **provenance(),
     }
     path = FOLDER / f"village-{direction}.safetensors"
     save_checkpoint(path, model, *vocabs, notes=notes)
     print(path.name, notes)
-
-
-def score(model, pairs, vocabs):
-    """Free-running BLEU, and the error rate of the weights against gold alignments."""
-    scores = bleu_of(model, pairs, vocabs), aer_of(model, pairs, vocabs)
-    return dict(zip(("test_bleu", "test_aer"), scores, strict=True))
 
 
 def draw_picture():

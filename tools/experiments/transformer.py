@@ -11,6 +11,8 @@ rate falls to 0 at a training's end, so a score on the way is lower than that of
 training planned to end there: compare curves with curves, and ends with ends.
 """
 
+import random
+import statistics
 import time
 from functools import partial
 from itertools import islice
@@ -18,7 +20,6 @@ from itertools import islice
 import torch
 
 from tools.experiments import runs
-from tools.experiments.score_speed import microseconds
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
@@ -55,6 +56,7 @@ SETTINGS = {
     "arms": ARMS,  # so a stored run counts only if its arm was this one
 }
 COMPARED = list(ARMS)[:4]
+TIMES = "training", "decoding", "corpus"
 
 
 def plan(done):
@@ -122,7 +124,9 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     curve: [updates, validation BLEU] after each epoch, of the first `curve` sentences.
     """
     if times:
-        return {"times": TIMES[times](settings)}
+        if times == "corpus":
+            return {"times": time_corpus(settings)}
+        return {"times": time_words(settings, times)}
     about = {**settings, **ARMS[arm], "num_epochs": num_epochs, "lr": lr}
     vocabs, pairs, valid, test = runs.short_sentences(about)
     every = runs.village(about["direction"])[0]["test"]
@@ -147,6 +151,22 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
 # Times: of the processor, so that what other programs do meanwhile isn't counted
 
 
+def microseconds(calls, rounds):
+    """{name: [median, fastest, slowest]} of each call's rounds.
+
+    They are timed in turn, in random order, so that a slow moment of the machine meets
+    all of them. A round that isn't counted goes first.
+    """
+    times = {name: [] for name in calls}
+    for _ in range(rounds + 1):
+        for name in random.sample(list(calls), len(calls)):
+            start = time.process_time()
+            calls[name]()
+            times[name].append(1e6 * (time.process_time() - start))
+    three = statistics.median, min, max
+    return {name: [of(own[1:]) for of in three] for name, own in times.items()}
+
+
 def updates(batch, vocabs):
     """{name: an update on the batch}, for each of COMPARED.
 
@@ -167,7 +187,7 @@ def time_corpus(settings):
     vocabs, pairs, _, _ = runs.short_sentences(settings)
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
     rows = [
-        microseconds(updates(batch, vocabs), 2, time.process_time)
+        microseconds(updates(batch, vocabs), 2)
         for batch in islice(loader, settings["timed"])
     ]
     update = {
@@ -177,21 +197,20 @@ def time_corpus(settings):
     return {"update": update, "updates_an_epoch": len(loader)}
 
 
-def time_words(settings, batch_size, calls):
-    """µs a target word: {S: {name: [median, fastest, slowest]}}.
+def time_words(settings, what):
+    """µs a target word, to train or decode: {S: {name: [median, fastest, slowest]}}.
 
-    calls(source, lens, vocabs) -> {name: a call}, for random sentences of S words; a
-    translation has as many words as its source.
+    Of random sentences of S words; a translation has as many words as its source.
     """
     about, result = settings["times"], {}
-    vocab = range(about["vocab_size"])
+    calls = {"training": training, "decoding": decoding}[what]
+    vocab, B = range(about["vocab_size"]), about[f"{what}_batch"]
     for S in about["lengths"]:
         torch.manual_seed(0)
-        source = torch.randint(4, len(vocab), (batch_size, S))
-        named = calls(source, torch.full((batch_size,), S), (vocab, vocab))
-        times = microseconds(named, about["rounds"], time.process_time)
-        words = batch_size * S
-        result[S] = {n: [round(t / words, 2) for t in row] for n, row in times.items()}
+        source = torch.randint(4, len(vocab), (B, S))
+        named = calls(source, torch.full((B,), S), (vocab, vocab))
+        times = microseconds(named, about["rounds"])
+        result[S] = {n: [round(t / B / S, 2) for t in row] for n, row in times.items()}
     return result
 
 
@@ -223,10 +242,3 @@ def read_again(model, source, lens):
         first = model.decoder.init_state(encoded, lens)
         scores, _ = model.decoder(words, first)
         words = torch.cat((words, scores[:, -1:].argmax(dim=-1)), dim=1)
-
-
-TIMES = {
-    "training": lambda s: time_words(s, s["times"]["training_batch"], training),
-    "decoding": lambda s: time_words(s, s["times"]["decoding_batch"], decoding),
-    "corpus": time_corpus,
-}
