@@ -119,23 +119,23 @@ def gru_by_loops(rnn, x, hidden):
     return torch.stack(new)
 
 
-def direction_by_loops(rnn, place, inputs):
-    h, states = inputs[0].new_zeros(rnn.hidden_size), []
-    for x in inputs:
-        h = gru_cell_by_loops(rnn, place, x, h)
-        states.append(h)
-    return states
-
-
 def encoder_by_loops(encoder, ids):
     """Annotations (S, D), each layer's last state (L, D): forward, then backward."""
+
+    def read(place, inputs):
+        h, states = inputs[0].new_zeros(rnn.hidden_size), []
+        for x in inputs:
+            h = gru_cell_by_loops(rnn, place, x, h)
+            states.append(h)
+        return states
+
     rnn, last = encoder.rnn, []
     states = [encoder.embedding.weight[i] for i in ids]
     for layer in range(rnn.num_layers):
-        inputs, states = states, direction_by_loops(rnn, f"l{layer}", states)
+        inputs, states = states, read(f"l{layer}", states)
         last.append(states[-1])
         if rnn.bidirectional:
-            backward = direction_by_loops(rnn, f"l{layer}_reverse", inputs[::-1])
+            backward = read(f"l{layer}_reverse", inputs[::-1])
             last[-1] = torch.cat((states[-1], backward[-1]))
             both = zip(states, backward[::-1], strict=True)
             states = [torch.cat(pair) for pair in both]
@@ -168,10 +168,9 @@ def by_loops(step):
 
     def sentence(model, source, target):
         decoder = model.decoder
-        known = encoder_by_loops(model.encoder, source)
-        states, bridge = known[1], decoder.bridge.map
-        if bridge is not None:
-            states = torch.stack([torch.tanh(bridge(h)) for h in states])
+        known = _, states = encoder_by_loops(model.encoder, source)
+        if decoder.bridge.map is not None:
+            states = torch.tanh(decoder.bridge.map(states))
         memory, rows, all_weights = None, [], []
         for word in target:
             x = decoder.embedding.weight[word]
