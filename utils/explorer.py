@@ -17,12 +17,7 @@ from matplotlib.figure import Figure
 from torch.nn import functional as F
 
 from utils.data import pad
-from utils.decoding import (
-    require_fit,
-    require_room,
-    step_limit,
-    writable,
-)
+from utils.decoding import require_fit, require_room, step_limit, writable
 from utils.figures import alternative_text
 from utils.step_figure import SIZE, draw_step
 from utils.text import BOS_ID, EOS, EOS_ID, UNK

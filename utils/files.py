@@ -37,8 +37,7 @@ def find_file(path) -> Path:
     """
     path = Path(path).expanduser()
     folder = data_folder()
-    inside = folder is not None and ".." not in path.parts
-    places = [path, folder / path] if inside else [path]
+    places = [path] if folder is None else [path, folder / path]
     for place in places:
         if place.is_file():
             return place
