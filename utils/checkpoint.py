@@ -111,16 +111,10 @@ def require_resumable(saved, settings, tensors):
     settings: the model's config and the trainer's settings, which must be the same.
     tensors: the trainer's own, whose names, shapes and kinds they must have.
     """
-    training = saved.training
-    if training is None:
+    if saved.training is None:
         raise ValueError("it holds a model but no training to resume")
-    if isinstance(training, dict) and "plan" in training:
-        raise ValueError(
-            "its training was stored by an older edition of the course. Begin anew; "
-            "a training may start from the model that it holds"
-        )
-    require_whole_epochs(training)
-    require_equal(saved.model.config | training["settings"], settings)
+    require_whole_epochs(saved.training)
+    require_equal(saved.model.config | saved.training["settings"], settings)
     require_tensors(saved.tensors, tensors)
 
 
@@ -153,7 +147,7 @@ def require_whole_epochs(training):
                 raise ValueError(f"{number!r} in {name}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"its losses or its history are damaged ({error!r})"
+            f"its training is damaged, or of an older edition ({error!r})"
         ) from error
 
 

@@ -142,10 +142,7 @@ def check_settings(settings, patience=None):
     if not 0 <= settings.alpha < math.inf:
         raise ValueError(f"alpha must be at least 0, got {settings.alpha}")
     if settings.subwords == "bpe" and settings.alpha:
-        raise ValueError(
-            f"alpha must be 0 with bpe, which cuts a word in one way only, "
-            f"got {settings.alpha}"
-        )
+        raise ValueError(f"alpha must be 0 with bpe, got {settings.alpha}")
     if patience is not None:
         require_whole("patience", patience)
 
@@ -157,8 +154,7 @@ def make_vocabs(corpus, settings):
         (("source_pieces", corpus.source_lang), ("target_pieces", corpus.target_lang))
     ):
         sentences = [pair[side] for pair in corpus["train"]]
-        size = getattr(settings, name)
-        if not size:
+        if not (size := getattr(settings, name)):
             vocabs.append(Vocab(sentences, lang, min_freq=2))
             continue
         try:
@@ -213,6 +209,8 @@ def fit(
     check_settings(settings, patience)
     if out is not None and not resume and not overwrite:
         require_free(out)
+    if out is not None:
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
     if resume:
         start = resumable(out, corpus, settings)
     vocabs = start[1:3] if start else make_vocabs(corpus, settings)
@@ -296,10 +294,8 @@ def resumable(out, corpus, settings):
     """
     path = f"{out}.last.safetensors"
     stored = load_checkpoint(path)
-    now = asdict(settings) | {
-        "source": corpus.source_lang,
-        "target": corpus.target_lang,
-    }
+    now = {"source": corpus.source_lang, "target": corpus.target_lang}
+    now |= asdict(settings)
     then = {"source": stored.src_vocab.lang, "target": stored.tgt_vocab.lang}
     then |= stored.notes.get("settings", {})
     then |= {"num_epochs": settings.num_epochs, "lr": settings.lr}

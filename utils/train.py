@@ -18,16 +18,7 @@ from utils.checkpoint import load_checkpoint
 from utils.corpora import load_multi30k, load_tsv, load_village
 from utils.files import find_file, in_words, model_file, read_bytes
 from utils.processes import is_first_here, join_processes
-from utils.recipe import (
-    FROM_MODEL,
-    LOSSES,
-    SIZES,
-    SUBWORDS,
-    Settings,
-    check_settings,
-    fit,
-    require_free,
-)
+from utils.recipe import FROM_MODEL, LOSSES, SIZES, SUBWORDS, Settings, fit
 from utils.report import Report, counted, finish, say
 
 MAY_CHANGE = ("num_epochs", "lr", "patience", "loss", "tsv", "out", "resume")
@@ -235,9 +226,7 @@ def chosen_settings(options, corpus, start):
         if name in options and name not in SIZES[kind]:
             raise ValueError(f"{dashed(name)}: --kind {kind} has none")
     languages = corpus.source_lang, corpus.target_lang
-    settings = Settings.for_text(len(corpus["train"]), *languages, **chosen)
-    check_settings(settings, options.get("patience"))
-    return settings
+    return Settings.for_text(len(corpus["train"]), *languages, **chosen)
 
 
 def start_of(options):
@@ -267,15 +256,12 @@ def run(given):
     out, stored, options = given["out"], None, given
     if "resume" in given:
         options, stored = stored_options(given)
-    elif "overwrite" not in given:
-        require_free(out)
     corpus, sha256 = named_corpus(options)
     start = None if stored else start_of(options)
     if stored:
         settings = resumed_settings(options, stored, sha256)
     else:
         settings = chosen_settings(options, corpus, start)
-    Path(out).parent.mkdir(parents=True, exist_ok=True)
     notes = {"options": {name: options[name] for name in STORED if name in options}}
     notes["sha256"], loss = sha256, options.get("loss", "plain")
     fitted = fit(
@@ -305,7 +291,6 @@ def resumed_settings(options, stored, sha256):
         )
     before = Settings(**stored.notes["settings"])
     settings = Settings(**{name: options[name] for name in asdict(before)})
-    check_settings(settings, options.get("patience"))
     done = stored.notes["epoch"]
     for name in ("num_epochs", "lr"):
         was, now = getattr(before, name), getattr(settings, name)

@@ -63,7 +63,7 @@ def test_settings_follow_the_text(pairs, target, chosen, expected):
     [
         ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
         ({"subwords": "letters"}, "subwords must be one of .*'bpe'.*, got 'letters'"),
-        ({"subwords": "bpe", "alpha": 0.1}, "alpha must be 0 with bpe, .*, got 0.1"),
+        ({"subwords": "bpe", "alpha": 0.1}, "alpha must be 0 with bpe, got 0.1"),
         ({"source_pieces": -1}, "source_pieces must be a whole number of at least 0"),
         ({"kind": "luong"}, "kind must be one of .*'rnnsearch'.*, got 'luong'"),
         ({"target_pieces": 9}, "target_pieces of fr: 96 sentences don't give 9 pieces"),

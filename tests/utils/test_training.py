@@ -117,14 +117,9 @@ def test_what_is_edited_is_what_trains(monkeypatch):
         assert all(a != b for a, b in zip(edited[1:], plain[1:], strict=True))
 
 
-@pytest.mark.parametrize("what", ["the loss", "the gradient alone"])
-def test_a_loss_that_is_not_finite_stops_training_and_spares_the_model(what):
+def test_a_gradient_that_is_not_finite_stops_training_and_spares_the_model():
     trainer, _ = setup()
-    bias = trainer.model.decoder.dense.bias
-    if what == "the loss":
-        bias.data[5] = math.inf
-    else:
-        bias.register_hook(lambda grad: grad * math.inf)
+    trainer.model.decoder.dense.bias.register_hook(lambda grad: grad * math.inf)
     before = weights(trainer.model)
     with pytest.raises(FloatingPointError, match="lower learning rate"):
         trainer.fit(progress=False)
@@ -223,8 +218,7 @@ def tensor_of(name, change):
 MOMENT, MEAN = "exp_avg of decoder.dense.bias", "mean of decoder.dense.bias"
 DAMAGED = {
     "no training": (lambda h, t: h.update(training=None), "no training to resume"),
-    "another kind of thing": (lambda h, t: h.update(training=[]), "are damaged"),
-    "history of another kind": (training_of(history={}, losses=[]), "are damaged"),
+    "history of another kind": (training_of(history={}, losses=[]), "is damaged"),
     "no loss": (lambda h, t: h["training"]["history"][0].clear(), "train_loss"),
     "a loss of text": (epoch_of(valid_loss="x"), "'x' in valid_loss"),
     "a list for a loss": (epoch_of(valid_loss=[1]), r"\[1\] in valid_loss"),
@@ -256,13 +250,8 @@ def test_another_training_is_refused_by_its_differences(good):
     trainer, _ = setup(**other, clip=2.0, warmup=0.5)
     with pytest.raises(ValueError, match="it was another training: ") as error:
         trainer.resume(good)
-    for words in (
-        "kind was attention and is translator",
-        "dropout was 0.0 and is 0.1",
-        "num_hiddens was 16 and is 17",
-        "batches was 4 and is 8",
-        "clip was 1.0 and is 2.0",
-        "warmup was 0.05 and is 0.5",
-        "averaging was 0.9 and is 0.0",
-    ):
-        assert words in str(error.value)
+    words = """kind was attention and is translator; dropout was 0.0 and is 0.1;
+        num_hiddens was 16 and is 17; batches was 4 and is 8; clip was 1.0 and is 2.0;
+        warmup was 0.05 and is 0.5; averaging was 0.9 and is 0.0"""
+    for difference in words.split(";"):
+        assert difference.strip() in str(error.value)
