@@ -20,9 +20,9 @@ from utils.training import Trainer
 ROOT = Path(__file__).resolve().parents[2]
 LETTERS = "abcdefgh"
 # A training of a second, by the command, in a folder with pairs.tsv.
-SIZES = "--batch-size 32 --embed-size 8 --num-hiddens 12 --enc-hiddens 8"
-SMALL = f"--num-epochs 1 --source-pieces 40 --target-pieces 40 {SIZES}"
-NEW = f"--source en --target fr --tsv pairs.tsv --out model {SMALL}"
+NEW = """--source en --target fr --tsv pairs.tsv --out model --num-epochs 1
+    --source-pieces 40 --target-pieces 40 --batch-size 32 --embed-size 8
+    --num-hiddens 12 --enc-hiddens 8"""
 
 
 def write_pairs(path, n=120):

@@ -231,18 +231,14 @@ def test_stopped_before_anything_is_stored(run, monkeypatch):
 OTHER = f"{NEW} --out new"
 BEGIN = "--out new --source en --target fr"
 REFUSED = {
-    "--corpus village --source en": "required: --out",
     "--out new --corpus village": "required: --source, --target",
     BEGIN: "give a text: either --tsv FILE or --corpus",
-    f"{OTHER} --lr fast": "invalid float value",
     f"{OTHER} --kind big": "invalid choice: 'big'",
     f"{OTHER} --corpus village": "not allowed with argument --tsv",
-    f"{OTHER} --resume --from model": "not allowed with argument --resume",
     "--out model --resume --overwrite": "--resume and --overwrite are not allowed",
     f"{BEGIN} --corpus village --held-out 9": "--held-out is for a file of your own",
     NEW: "model.last.safetensors and model.log.csv and model.png would be lost",
     f"{OTHER} --num-epochs 0": "--num-epochs must be a whole number of at least 1, got",
-    f"{OTHER} --lr nan": "--lr must be above 0 and finite, got nan",
     f"{OTHER} --target-pieces 9": "--target-pieces of fr: 96 sentences don't give 9",
     f"{OTHER} --held-out 100": "too few for a split 'valid' of 100 and a",
     f"{OTHER} --tsv no.tsv": "there is no file no.tsv",
