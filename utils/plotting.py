@@ -179,8 +179,7 @@ def _gold_square(corner, side, style):
     # The white rim sets the outline off from cells as bright as itself.
     rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
     outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
-    outline["linestyle"] = style
-    return Rectangle(corner, side, side, fill=False, **outline)
+    return Rectangle(corner, side, side, fill=False, linestyle=style, **outline)
 
 
 def _draw_colorbar(image, ax):
