@@ -8,6 +8,7 @@ clones the course into `course` there and runs this file, which
   folder, where the notebooks look for it (`../data`).
 """
 
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -17,31 +18,18 @@ from pathlib import Path
 def missing(requirements):
     """The requirements of the course, without those of its tests, not installed yet."""
     course = requirements.partition("# Its tests")[0]
-    lines = [line.split(" #")[0].strip() for line in course.splitlines()]
-    found = []
-    for line in lines:
-        if line and not line.startswith("#"):
-            try:
-                version(line.partition("==")[0])
-            except PackageNotFoundError:
-                found.append(line)
-    return found
-
-
-def link(place, target):
-    if not place.exists():
-        place.symlink_to(target)
-
-
-def main():
-    here, course = Path.cwd(), Path(__file__).resolve().parent.parent
-    packages = missing((course / "requirements.txt").read_text(encoding="utf-8"))
-    if packages:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", *packages]
-        subprocess.run(pip, check=True)
-    link(here / "utils", course / "utils")
-    link(here.parent / "data", course / "data")
+    for line in re.findall(r"^[\w.-]+==\S+", course, re.MULTILINE):
+        try:
+            version(line.partition("==")[0])
+        except PackageNotFoundError:
+            yield line
 
 
 if __name__ == "__main__":
-    main()
+    here, course = Path.cwd(), Path(__file__).resolve().parent.parent
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    if packages := list(missing((course / "requirements.txt").read_text("utf-8"))):
+        subprocess.run([*pip, *packages], check=True)
+    for place, name in ((here, "utils"), (here.parent, "data")):
+        if not (place / name).exists():
+            (place / name).symlink_to(course / name)

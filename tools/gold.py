@@ -17,17 +17,15 @@ from utils.gold import (
     write_links,
 )
 
+SURE, POSSIBLE = 0, 1  # places in what `read_links` returns
+
 
 def passes(name, folder=GOLD_FOLDER):
-    """What each pass says of each pair: two dicts {checksum: (sure, possible)}."""
-    paths = [folder / "passes" / f"{letter}-{name}.tsv" for letter in "AB"]
-    first, second = (
-        {digest: read_links(links) for digest, links in read_gold(path).items()}
-        for path in paths
-    )
-    if list(first) != list(second):
-        raise ValueError(f"{paths[0]} and {paths[1]} aren't about the same pairs")
-    return first, second
+    """What each of the two passes says: {a pair's checksum: (sure, possible)}."""
+    both = [read_gold(folder / "passes" / f"{letter}-{name}.tsv") for letter in "AB"]
+    if list(both[0]) != list(both[1]):
+        raise ValueError(f"the passes of {name} aren't about the same pairs")
+    return [{digest: read_links(own[digest]) for digest in own} for own in both]
 
 
 def merge(first, second):
@@ -40,48 +38,41 @@ def agreement(first, second):
     """How far two passes agree, 0 to 1, over the links of all pairs.
 
     links: the F1 of the links of any kind; sure: that of the sure links; kinds: the
-    share of the links in both that are of one kind. counts: links of each pass.
+    share of the links in both that are of one kind.
     """
     one, two = (
         {
-            kind: {(digest, *link) for digest in own for link in own[digest][number]}
-            for number, kind in enumerate(("sure", "possible"))
+            (digest, *link): kind
+            for digest in own
+            for kind in (SURE, POSSIBLE)
+            for link in own[digest][kind]
         }
         for own in (first, second)
     )
-    all_one, all_two = (own["sure"] | own["possible"] for own in (one, two))
-    same_kind = sum(len(one[kind] & two[kind]) for kind in one)
+    common = [(one[link], two[link]) for link in one.keys() & two.keys()]
+    sure = [*one.values(), *two.values()].count(SURE)
     return {
-        "links": f1(all_one, all_two),
-        "sure": f1(one["sure"], two["sure"]),
-        "kinds": same_kind / len(all_one & all_two),
-        "counts": [{kind: len(own[kind]) for kind in own} for own in (one, two)],
+        "links": 2 * len(common) / (len(one) + len(two)),
+        "sure": 2 * common.count((SURE, SURE)) / sure,
+        "kinds": sum(a == b for a, b in common) / len(common),
     }
-
-
-def f1(a, b):
-    """The F-measure of two sets, which is the same from either's side."""
-    return 2 * len(a & b) / (len(a) + len(b))
 
 
 def files(folder=GOLD_FOLDER):
     """{path: bytes} of what is written. Other lines of SHA256SUMS stay as they are."""
-    content = {}
+    content = {path: path.read_bytes() for path in (folder / "passes").iterdir()}
     for name in GOLD_SETS:
         first, second = passes(name, folder)
-        merged = {key: merge(first[key], second[key]) for key in first}
-        lines = (f"{key}\t{write_links(*links)}" for key, links in merged.items())
+        merged = {digest: merge(first[digest], second[digest]) for digest in first}
+        lines = [f"{digest}\t{write_links(*links)}" for digest, links in merged.items()]
         text = "\n".join([GOLD_HEADER, *lines, ""])
         content[folder / f"{name}.tsv"] = text.encode()
-    list_of_sums = folder.parent / "SHA256SUMS"
-    sums = read_sums(list_of_sums)
-    sums = {name: sums[name] for name in sums if not name.startswith("gold/")}
-    for path in [*content, *sorted((folder / "passes").iterdir())]:
-        data = content[path] if path in content else path.read_bytes()
-        digest = hashlib.sha256(data).hexdigest()
-        sums[path.relative_to(folder.parent).as_posix()] = digest
+    sums = read_sums(folder.parent / "SHA256SUMS")
+    for path, data in content.items():
+        name = path.relative_to(folder.parent).as_posix()
+        sums[name] = hashlib.sha256(data).hexdigest()
     lines = [f"{digest}  {name}\n" for name, digest in sums.items()]
-    content[list_of_sums] = "".join(lines).encode()
+    content[folder.parent / "SHA256SUMS"] = "".join(lines).encode()
     return content
 
 
@@ -89,9 +80,9 @@ def main():
     for path, data in files().items():
         path.write_bytes(data)
     for name in GOLD_SETS:
-        found = agreement(*passes(name))
-        shares = ", ".join(f"{k} {found[k]:.3f}" for k in ("links", "sure", "kinds"))
-        print(f"{name}: agreement on {shares}; links of each pass {found['counts']}")
+        shares = agreement(*passes(name))
+        said = ", ".join(f"{what} {share:.3f}" for what, share in shares.items())
+        print(f"{name}: agreement on {said}")
 
 
 if __name__ == "__main__":

@@ -18,57 +18,22 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKER = "# mirror: "
-ALMOST_MARKER = re.compile(r"^\s*#+\s*mirror\b.*", re.IGNORECASE | re.MULTILINE)
 
-# The public classes and functions of these modules, but for guards of arguments, ...
-WHOLE_MODULES = ("attention", "seq2seq", "variants", "translator", "transformer")
-GUARDS = ("check_", "require_")
-# ... without these, which only connect the parts, ...
-PLUMBING = {
-    "variants": "positions",
-    "translator": "FixedTranslatorDecoder",
-    "transformer": "head_size",
-    "seq2seq": "Bridge",
-}
-# ... and with these of other modules.
-TAUGHT = {
-    "data": "BatchLoader",
-    "training": "masked_cross_entropy batch_loss train_step",
-    "by_hand": "tanh_ gru_step gru_slopes gru_step_backward "
-    "attention_steps attend_backward attention_steps_backward",
-    "decoding": "greedy_decode select_rows extend_beam beam_is_settled beam_search",
-    "exact": "exact_search",
-    "rnnsearch": "FirstState GatedUnit DeepOutput RNNsearchDecoder initialise",
-    "tasks": "last_fact join_pairs",
-    "alignment": "read_along attention_on_gold whole_sentences forward_share "
-    "longest_gap linked_places words_right by_tenth",
-    "metrics": "links_from_weights alignment_error_rate",
-}
-
-
-def full_names(table):
-    return {
-        f"utils.{module}.{name}" for module in table for name in table[module].split()
-    }
-
-
-def taught(objects):
-    """The names of what is taught, by the tables above and what utils has."""
-    found = full_names(TAUGHT) & set(objects)
-    for full_name in set(objects) - full_names(PLUMBING):
-        _, module, name = full_name.split(".")
-        if module in WHOLE_MODULES and not name.startswith(GUARDS):
-            found.add(full_name)
-    return found
+# A notebook shows every public class and function of these modules, but for guards of
+# arguments and what only connects the parts.
+TAUGHT = ("attention", "seq2seq", "variants", "translator", "transformer")
+NOT_SHOWN = re.compile(
+    r"(check|require)_\w+|FixedTranslatorDecoder|head_size|positions"
+)
+# Plain words, with which a cell may name a function of its own.
+PLAIN = "draw loss positions stored table words".split()
 
 
 def notebook_paths(root=ROOT):
     """The course's notebooks, in reading order, then their solutions, then lectures."""
-    folders = ("", "solutions/", "lectures/")
+    patterns = ("*.ipynb", "solutions/*.ipynb", "lectures/*.ipynb")
     return [
-        path
-        for folder in folders
-        for path in sorted((root / "notebooks").glob(f"{folder}*.ipynb"))
+        path for each in patterns for path in sorted((root / "notebooks").glob(each))
     ]
 
 
@@ -90,7 +55,7 @@ def definitions(text):
     lines = text.splitlines()
     found = {}
     for node in ast.parse(text).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
             first = min(part.lineno for part in [node, *node.decorator_list])
             found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
     return found
@@ -102,59 +67,40 @@ def as_python(source):
     return TransformerManager().transform_cell(source)
 
 
-def split_marker(source):
-    """Return (marked name or None, the rest) of a code cell."""
-    first, _, rest = source.partition("\n")
-    if first.startswith(MARKER):
-        return first.removeprefix(MARKER), rest
-    return None, source
-
-
-def code_cells(root):
-    """Yield (place, source) of each code cell; a place is "notebook, cell n"."""
-    for path in notebook_paths(root):
-        cells = nbformat.read(path, as_version=4).cells
-        for number, cell in enumerate(cells, start=1):
-            if cell.cell_type == "code":
-                yield f"{path.name}, cell {number}", cell.source
+def marked(cell):
+    """The name that a cell's marker gives; None without a marker."""
+    first = cell.source.partition("\n")[0]
+    is_marked = cell.cell_type == "code" and first.startswith(MARKER)
+    return first.removeprefix(MARKER) if is_marked else None
 
 
 def problems(root=ROOT):
     """Every breach of the mirror rule, one sentence each."""
-    objects, found, shown = public_objects(root), [], {}
-    for place, source in code_cells(root):
-        name, rest = split_marker(source)
-        shown.setdefault(name, []).append(place)
-        if name is None:
-            found += [f"{place} {text}" for text in unmarked(rest, taught(objects))]
-        elif name not in objects:
-            found.append(f"{place}: {name!r} is no public class or function of utils")
-        elif rest != objects[name]:
-            found.append(f"{place}: differs from {name}; `make mirror` writes it anew")
-        if ALMOST_MARKER.search(rest):
-            found.append(f"{place}: a marker is the first line, and `{MARKER}<name>`")
-    shown.pop(None, None)
-    for name, places in shown.items():
-        if len(places) > 1:
-            found.append(f"{name} is shown {len(places)} times: {'; '.join(places)}")
-    found += [
-        f"{name} is taught, but not shown" for name in taught(objects) - set(shown)
-    ]
+    objects, found, shown = public_objects(root), [], []
+    public = {full.rpartition(".")[2] for full in objects} - set(PLAIN)
+    for path in notebook_paths(root):
+        cells = nbformat.read(path, as_version=4).cells
+        for number, cell in enumerate(cells, start=1):
+            name, place = marked(cell), f"{path.name}, cell {number}:"
+            if name is not None:
+                shown.append(name)
+                if name not in objects:
+                    found.append(f"{place} utils has no public {name!r}")
+                elif cell.source != f"{MARKER}{name}\n{objects[name]}":
+                    found.append(f"{place} differs from {name}; run `make mirror`")
+            elif cell.cell_type == "code":
+                unmarked = definitions(as_python(cell.source)).keys() & public
+                found += [
+                    f"{place} {own} of utils needs the marker `{MARKER}utils.…` in the "
+                    "first line, a toy version another name"
+                    for own in sorted(unmarked)
+                ]
+    for full in objects:
+        _, module, name = full.split(".")
+        taught = module in TAUGHT and not NOT_SHOWN.fullmatch(name)
+        if shown.count(full) > 1 or taught and full not in shown:
+            found.append(f"{full} is shown {shown.count(full)} times")
     return found
-
-
-def unmarked(source, taught_names):
-    """What is wrong with the definitions in a cell that has no marker."""
-    try:
-        names = definitions(as_python(source))
-    except SyntaxError:
-        return ["is not Python"]
-    return [
-        f"defines {full.rpartition('.')[2]} without the marker `{MARKER}{full}`; "
-        "a toy version has another name"
-        for full in taught_names
-        if full.rpartition(".")[2] in names
-    ]
 
 
 def write(root=ROOT):
@@ -165,8 +111,7 @@ def write(root=ROOT):
         notebook = nbformat.read(path, as_version=4)
         before = nbformat.writes(notebook)
         for cell in notebook.cells:
-            name, _ = split_marker(cell.source)
-            if cell.cell_type == "code" and name in objects:
+            if (name := marked(cell)) in objects:
                 cell.source = f"{MARKER}{name}\n{objects[name]}"
         after = nbformat.writes(notebook)
         if after != before:

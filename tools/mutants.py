@@ -1,14 +1,11 @@
 """Does a test notice a real mistake? One at a time is made in a copy, and tests run.
 
-    python tools/mutants.py [--only NAME] [--all] [--out FILE.json]
+    python tools/mutants.py [NAME or MODULE ...]
 
 A mutant that no test notices says where a test is missing. Where code has changed,
 TABLE must change with it: an old text must occur exactly once.
 """
 
-import argparse
-import json
-import multiprocessing
 import os
 import re
 import shutil
@@ -19,12 +16,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-# Here, so that each run of the tests, a fork, needn't: they take seconds.
-import hypothesis  # noqa: F401
-import nbval.plugin  # noqa: F401
-import pytest
-import torch  # noqa: F401
-
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 600  # seconds; tests that take longer have noticed by their time
 FIRST = {  # the test files nearest to a module, if not just the one of its name
@@ -33,6 +24,7 @@ FIRST = {  # the test files nearest to a module, if not just the one of its name
     "training": ["training", "by_hand"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
+    "guards": ["metrics"],
     "gold": ["gold", "corpora"],
     "transformer": ["transformer", "models"],
     "exercises/compare": ["engine"],
@@ -114,7 +106,7 @@ decoding
   an ended hypothesis grows longer
     lengths = beam.lengths + ~beam.ended => lengths = beam.lengths + 1
   the longest sentence allowed is refused
-    len(ids) > MAX_SOURCE => len(ids) >= MAX_SOURCE
+    len(ids) > most => len(ids) >= most
   decoding keeps what a gradient needs
     @torch.no_grad()\ndef greedy_decode( => def greedy_decode(
   the largest length penalty is refused
@@ -134,8 +126,6 @@ metrics
     if low <= row[0] <= high] => if low <= row[0] < max(high, low + 1)]
   Chinese is scored by other tokens
     "zh" if lang == "zh" else "char" => "char"
-  a weight that rounding has left above 1 is refused
-    (weights <= 1 + 1e-6) => (weights <= 1)
 data
   the decoder reads what it should write
     [BOS_ID, *ids[:-1]] => ids
@@ -192,6 +182,9 @@ by_hand
     if attention.training and attention.dropout.p => if attention.dropout.p
   softmax's gradient lacks its sum
     d -= weight * d.sum(1, keepdim=True) => d -= 0
+guards
+  a weight that rounding has left above 1 is refused
+    (weights <= 1 + 1e-6) => (weights <= 1)
 translate
   translations in the system's encoding
     stdout.reconfigure(encoding="utf-8", => stdout.reconfigure(
@@ -263,87 +256,61 @@ def mutants():
     return rows
 
 
-def failure(folder, files, mark="", patience=None):
+def failure(folder, files, mark=""):
     """The first test of this mark that fails in these files; None if none does."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
-        fork = multiprocessing.get_context("fork")
-        process = fork.Process(target=run_tests, args=(folder, files, mark, log))
-        process.start()
-        process.join(patience)
-        if process.is_alive():
-            os.killpg(process.pid, signal.SIGKILL)
-            return "time"
-        log.seek(0)
-        output, code = log.read(), process.exitcode
-    if code in (0, 5):  # 5: there is no such test, as where none is slow
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-m", mark, *files],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return "time"
+    if process.returncode in (0, 5):  # 5: there is no such test, as where none is slow
         return None
-    if code > 2:  # pytest could not do its work: that says nothing about the mutant
-        raise SystemExit(f"pytest ended with code {code}:\n{output[-3000:]}")
-    named = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", output, re.MULTILINE)
-    return named[1] if named else f"code {code}"
+    if process.returncode > 2:  # pytest could not do its work: nothing is known
+        raise SystemExit(f"pytest ended with code {process.returncode}:\n{output}")
+    return re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", output, re.MULTILINE)[1]
 
 
-def run_tests(folder, files, mark, log):
-    """In a process of its own: run pytest in the copy; exits as it does."""
-    os.setsid()
-    os.dup2(log.fileno(), 1)
-    os.dup2(log.fileno(), 2)
-    os.chdir(folder)
-    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    sys.dont_write_bytecode, sys.path[0] = True, str(folder)
-    options = ["-x", "-q", "-p", "no:randomly", "-m", mark]
-    sys.exit(pytest.main([*options, *map(str, files)]))
-
-
-def batches(folder, module, everything):
-    """What to run, (files, pytest's mark) each: the nearest first, the quick ones."""
+def nearest(folder, module):
+    """The test files of a module."""
     names = FIRST.get(module, [module.rpartition("/")[2]])
-    files = sorted(folder.glob("tests/utils/**/test_*.py"))
-    near = [file for file in files if file.stem.removeprefix("test_") in names]
-    if not near:
-        raise SystemExit(f"tests/utils has no tests of {module}: see FIRST")
-    rest = [file for file in files if file not in near]
-    return [(near, "not slow"), (near, "slow"), (rest, "")][: 2 + everything]
+    found = [folder.glob(f"tests/utils/**/test_{name}.py") for name in names]
+    return [file for files in found for file in files]
 
 
-def copy(folder):
-    """The repository's own files, without what lies beside them."""
-    names = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
-    for name in names.split("\0")[:-1]:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, folder / name)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", metavar="NAME", help="one mutant, or one module's")
-    parser.add_argument("--all", action="store_true", help="other tests of utils, too")
-    parser.add_argument("--out", metavar="FILE.json", type=Path, help="store results")
-    args = parser.parse_args()
-    chosen = {m: m.code() for m in mutants() if args.only in (None, m.name, m.module)}
-    if not chosen:
-        parser.error(f"no mutant and no module is named {args.only!r}")
-    results = []
+def main(names):
+    """Try the mutants of these names, or of modules of these names; of none: all."""
+    chosen = [m for m in mutants() if not names or {m.name, m.module} & names]
+    caught = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        copy(folder)
-        tests = {m: batches(folder, m.module, args.all) for m in chosen}
-        used = {file for each in tests.values() for files, _ in each for file in files}
-        if test := failure(folder, sorted(used)):
+        tracked = subprocess.check_output(
+            ["git", "ls-files", "-z"], cwd=ROOT, text=True
+        )
+        for name in tracked.split("\0")[:-1]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+        files = {file for mutant in chosen for file in nearest(folder, mutant.module)}
+        if test := failure(folder, sorted(files)):
             raise SystemExit(f"without any mutant, a test fails: {test}")
-        for mutant, code in chosen.items():
+        for mutant in chosen:
             path = folder / "utils" / f"{mutant.module}.py"
-            path.write_text(code, encoding="utf-8")
-            found = (failure(folder, *batch, PATIENCE) for batch in tests[mutant])
-            test = next(filter(None, found), None)
-            shutil.copy2(ROOT / path.relative_to(folder), path)
-            results.append({**mutant._asdict(), "caught_by": test})
+            right = path.read_text(encoding="utf-8")
+            path.write_text(mutant.code(), encoding="utf-8")
+            files = nearest(folder, mutant.module)
+            test = failure(folder, files, "not slow") or failure(folder, files, "slow")
+            path.write_text(right, encoding="utf-8")
+            caught += bool(test)
             print(f"{mutant.module:17}  {mutant.name:47}  {test or '-'}", flush=True)
-            if args.out:
-                args.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    caught = sum(row["caught_by"] is not None for row in results)
-    print(f"caught {caught} of {len(results)}")
+    print(f"caught {caught} of {len(chosen)}")
 
 
 if __name__ == "__main__":
-    main()
+    main(set(sys.argv[1:]))

@@ -10,11 +10,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from utils.data import Batch, cut
 from utils.decoding import require_attention
 from utils.gold import check_aligned
-from utils.metrics import as_weights
+from utils.guards import as_weights
 
 
 @torch.no_grad()
@@ -163,11 +164,8 @@ def linked_places(pairs):
 
 def diagonal_places(pairs):
     """The source position as far along as each target word and <eos>: (B, T)."""
-    places = torch.zeros(len(pairs), 1 + max(len(pair.target) for pair in pairs))
-    for row, pair in zip(places, pairs, strict=True):
-        S, T = len(pair.source), len(pair.target)
-        row[: T + 1] = torch.arange(T + 1) * S / T
-    return places
+    sizes = [(len(pair.source), len(pair.target)) for pair in pairs]
+    return pad_sequence([torch.arange(T + 1) * S / T for S, T in sizes], True)
 
 
 def words_right(model, pairs, vocabs, places=None):

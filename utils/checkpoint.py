@@ -111,26 +111,22 @@ def require_resumable(saved, settings, tensors):
     settings: the model's config and the trainer's settings, which must be the same.
     tensors: the trainer's own, whose names, shapes and kinds they must have.
     """
-    training = saved.training
-    if training is None:
+    if saved.training is None:
         raise ValueError("it holds a model but no training to resume")
-    if isinstance(training, dict) and "plan" in training:
-        raise ValueError(
-            "its training was stored by an older edition of the course. Begin anew; "
-            "a training may start from the model that it holds"
-        )
-    require_whole_epochs(training)
-    then = saved.model.config | training["settings"]
+    require_whole_epochs(saved.training)
+    require_equal(saved.model.config | saved.training["settings"], settings)
+    require_tensors(saved.tensors, tensors)
+
+
+def require_equal(then, now):
+    """ValueError that names the differences between two trainings, if there are any."""
     differences = [
-        f"{name} was {then.get(name)} and is {settings.get(name)}"
-        for name in {**then, **settings}
-        if then.get(name) != settings.get(name)
+        f"{name} was {then.get(name)} and is {now.get(name)}"
+        for name in {**then, **now}
+        if then.get(name) != now.get(name)
     ]
     if differences:
-        raise ValueError(
-            f"it was another training: {'; '.join(differences)}. Make them equal"
-        )
-    require_tensors(saved.tensors, tensors)
+        raise ValueError(f"it was another training: {'; '.join(differences)}")
 
 
 def require_whole_epochs(training):
@@ -151,7 +147,7 @@ def require_whole_epochs(training):
                 raise ValueError(f"{number!r} in {name}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"its losses or its history are damaged ({error!r})"
+            f"its training is damaged, or of an older edition ({error!r})"
         ) from error
 
 

@@ -20,18 +20,12 @@ def load_d2l():
     It imports torchvision for chapters on images alone, which may be missing, or not
     fit the installed torch: an empty module stands in during the import.
     """
-    vision, transforms = map(
-        types.ModuleType, ("torchvision", "torchvision.transforms")
-    )
-    vision.transforms = transforms
-    stand_ins = {module.__name__: module for module in (vision, transforms)}
-    if "torchvision" in sys.modules:
-        stand_ins = {}
-    sys.modules.update(stand_ins)
+    names = {"torchvision", "torchvision.transforms"} - sys.modules.keys()
+    sys.modules.update({name: types.ModuleType(name) for name in names})
     try:
         return importlib.import_module("d2l.torch")
     finally:
-        for name in stand_ins:
+        for name in names:
             del sys.modules[name]
 
 

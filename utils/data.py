@@ -51,12 +51,12 @@ class Corpus:
             raise ValueError(f"{self.name} has no split {split!r}, only {known}")
         return self.splits[split]
 
-    def vocabs(self, min_freq=1, max_size=None) -> tuple[Vocab, Vocab]:
+    def vocabs(self) -> tuple[Vocab, Vocab]:
         """Source and target vocabulary, of the training split only."""
         train = self["train"]
         return (
-            Vocab([p.source for p in train], self.source_lang, min_freq, max_size),
-            Vocab([p.target for p in train], self.target_lang, min_freq, max_size),
+            Vocab([pair.source for pair in train], self.source_lang),
+            Vocab([pair.target for pair in train], self.target_lang),
         )
 
     def target_texts(self, split) -> list[str]:
@@ -152,9 +152,7 @@ def cut(items: list, size: int) -> list[list]:
 
 
 def check_loader(pairs, batch_size) -> None:
-    """TypeError or ValueError if no batches can be made of pairs."""
-    if isinstance(pairs, Corpus):
-        raise TypeError('expected a list of pairs, got a Corpus: take corpus["train"]')
+    """ValueError, in words, if no batches can be made of pairs."""
     if not pairs:
         raise ValueError("there are no pairs to make batches of: the list is empty")
     require_whole("batch_size", batch_size)
@@ -177,7 +175,6 @@ class BatchLoader:
         sources = encode([pair.source for pair in pairs], src_vocab)
         targets = encode([pair.target for pair in pairs], tgt_vocab)
         self.ids = list(zip(sources, targets, strict=True))
-        self.lengths = [(len(source), len(target)) for source, target in self.ids]
         self.batch_size, self.seed = batch_size, seed
         self.bucketed, self.shuffle = bucketed, shuffle
 
@@ -187,10 +184,15 @@ class BatchLoader:
     def __iter__(self):
         return self.epoch(0)
 
+    def epoch_ids(self, k):
+        return self.ids  # (source, target) of each pair, the same in every epoch
+
     def epoch(self, k):
         rng = random.Random(f"seed {self.seed}, epoch {k}") if self.shuffle else None
-        for rows in cut_batches(self.lengths, self.batch_size, self.bucketed, rng):
-            yield Batch.from_ids(*zip(*(self.ids[i] for i in rows), strict=True))
+        ids = self.epoch_ids(k)
+        lengths = [(len(source), len(target)) for source, target in ids]
+        for rows in cut_batches(lengths, self.batch_size, self.bucketed, rng):
+            yield Batch.from_ids(*zip(*(ids[i] for i in rows), strict=True))
 
 
 def padding_share(batches: Iterable[Batch]) -> float:

@@ -213,14 +213,14 @@ def require_fit(model, src_vocab, tgt_vocab):
         require_finite(f"the numbers in {name}", parameter)
 
 
-def require_room(ids, name):
-    """ValueError, in words, unless a sentence's ids are as many as a model may read."""
+def require_room(ids, name, most=MAX_SOURCE):
+    """ValueError, in words, unless a sentence has a word, and at most so many ids."""
     if not ids:
         raise ValueError(f"there is nothing to translate: {name} has no word")
-    if len(ids) > MAX_SOURCE:
+    if len(ids) > most:
         raise ValueError(
             f"{name} has {len(ids)} words, or pieces of words, for the model; 1 to "
-            f"{MAX_SOURCE} can be translated: split a longer one at its full stops"
+            f"{most} can be translated: split a longer one at its full stops"
         )
 
 

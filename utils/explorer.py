@@ -17,12 +17,7 @@ from matplotlib.figure import Figure
 from torch.nn import functional as F
 
 from utils.data import pad
-from utils.decoding import (
-    require_fit,
-    require_room,
-    step_limit,
-    writable,
-)
+from utils.decoding import require_fit, require_room, step_limit, writable
 from utils.figures import alternative_text
 from utils.step_figure import SIZE, draw_step
 from utils.text import BOS_ID, EOS, EOS_ID, UNK
@@ -67,12 +62,7 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     forced, and what `translate` raises.
     """
     forced, read = forced or {}, src_vocab.encode(sentence)
-    require_room(read.ids, "the sentence")
-    if (count := len(read.ids)) > MAX_WORDS:
-        raise ValueError(
-            f"The sentence has {count} words, or pieces of words. The explorer "
-            f"has room for {MAX_WORDS}: make it shorter."
-        )
+    require_room(read.ids, "the sentence", MAX_WORDS)
     for word in forced.values():
         if word not in tgt_vocab and word not in (EOS, UNK):
             raise ValueError(

@@ -77,7 +77,8 @@ def _curves(ax):
             ):
                 places.setdefault(n, []).append(word)
             said = [
-                f"{' and '.join(words)} {y[n]:.3g} at {_value(x[n])}"
+                f"{' and '.join(words)} {y[n]:.3g} at "
+                + (x[n] if isinstance(x[n], str) else f"{x[n]:.4g}")
                 for n, words in places.items()
             ]
             yield f"{'A line' if name.startswith('_') else name}: {', '.join(said)}."
@@ -116,10 +117,6 @@ def _some(said):
 
 def _name(label):
     return f" ({label})" if label else ""
-
-
-def _value(x):
-    return x if isinstance(x, str) else f"{x:.4g}"
 
 
 def show_with_words():

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
+from utils.guards import as_weights
 from utils.languages import UNSPACED
 
 
@@ -101,11 +102,7 @@ def _signatures(scorers) -> dict[str, str]:
 
 
 def exact_match(hypotheses, references):
-    """The share of hypotheses (lists of words) that equal their reference, 0 to 1.
-
-    Raises ValueError for different numbers of them, or none.
-    """
-    check_sides(hypotheses, references)
+    """The share of hypotheses (lists of words) that equal their reference, 0 to 1."""
     pairs = zip(hypotheses, references, strict=True)
     return sum(list(a) == list(b) for a, b in pairs) / len(references)
 
@@ -115,11 +112,9 @@ def rouge(hypotheses, references):
 
     Lists of lists of words -> {"rouge1": .., "rouge2": .., "rougeL": ..}: single words
     in common, pairs of neighbours in common, the longest common subsequence.
-    Raises ValueError for different numbers of them, or none.
     """
     from rouge_score.rouge_scorer import RougeScorer  # here, since it takes a second
 
-    check_sides(hypotheses, references)
     kinds = ("rouge1", "rouge2", "rougeL")
     scorer = RougeScorer(kinds, use_stemmer=False)
     rows = [
@@ -135,18 +130,13 @@ def rouge(hypotheses, references):
 def _corpus_score(scorer, hypotheses, references) -> float:
     hypotheses = _sentences("hypotheses", hypotheses)
     references = _sentences("references", references)
-    check_sides(hypotheses, references)
-    # Rounding can leave a perfect corpus at 100.00000000000004.
-    return min(scorer.corpus_score(hypotheses, [references]).score, 100.0)
-
-
-def check_sides(hypotheses, references):
-    """ValueError, in words, unless there is one hypothesis for each reference."""
-    if len(hypotheses) != len(references) or not len(references):
+    if len(hypotheses) != len(references) or not references:
         raise ValueError(
             f"{len(hypotheses)} hypotheses and {len(references)} references: give "
             "one of each, for at least one sentence"
         )
+    # Rounding can leave a perfect corpus at 100.00000000000004.
+    return min(scorer.corpus_score(hypotheses, [references]).score, 100.0)
 
 
 def _sentences(name, sentences) -> list[str]:
@@ -176,11 +166,6 @@ def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
     """
     predicted, sure = link_sets("predicted", predicted), link_sets("sure", sure)
     possible = sure if possible is None else link_sets("possible", possible)
-    if not len(predicted) == len(sure) == len(possible):
-        raise ValueError(
-            f"predicted, sure and possible cover {len(predicted)}, {len(sure)} and "
-            f"{len(possible)} sentences: give one set of links per sentence in each"
-        )
     size_a = size_s = in_sure = in_possible = 0
     for a, s, p in zip(predicted, sure, possible, strict=True):
         size_a += len(a)
@@ -219,31 +204,13 @@ def links_from_weights(weights, threshold=None) -> set[tuple[int, int]]:
     Each target word is linked to its most attended source word (the first of equals)
     or, with a threshold, to every source word whose weight reaches it. Target words
     without any weight get no link. Leave out the rows and columns of `<eos>`.
-    Raises ValueError for another shape, weights outside 0 to 1, or a threshold that
-    is not above 0 and at most 1.
+    Raises ValueError for another shape, or weights outside 0 to 1.
     """
     weights = as_weights(weights)
     if threshold is None:
         rows = np.flatnonzero(weights.any(axis=1))
         return {(int(weights[i].argmax()), int(i)) for i in rows}
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold is {threshold}: it must be above 0, at most 1")
     return {(int(j), int(i)) for i, j in np.argwhere(weights >= threshold)}
-
-
-def as_weights(weights) -> np.ndarray:
-    if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
-        weights = weights.detach().cpu().float()
-    weights = np.asarray(weights, dtype=float)
-    if weights.ndim != 2:
-        raise ValueError(
-            f"weights have shape {weights.shape}: give one sentence's weights, "
-            "(target words, source words)"
-        )
-    # Averaged weights can round to a little above 1.
-    if not ((weights >= 0) & (weights <= 1 + 1e-6)).all():
-        raise ValueError("weights must lie between 0 and 1, without NaN")
-    return weights
 
 
 def diagonal_links(source_len, target_len) -> set[tuple[int, int]]:

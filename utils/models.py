@@ -43,13 +43,11 @@ def build_model(kind, *sizes, **options):
 
 
 def require_value(name, value):
-    """ValueError, in words, for a value that no file holds or that builds another."""
+    """ValueError, in words, for a value that no file holds, or no size."""
     if not isinstance(value, (bool, int, float, str, type(None))):
         raise ValueError(
             f"{name} must be a plain value, which a file can hold; got {value!r}"
         )
-    if name in ("bidirectional", "published_init") and not isinstance(value, bool):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
     sized = name.startswith("num_") or name.endswith(("_size", "_hiddens"))
     if sized and value is not None:
         require_whole(name, value)
@@ -177,11 +175,6 @@ def transformer(
     paper. num_hiddens is even, and the heads can share it out evenly.
     """
     transformers.head_size(num_hiddens, num_heads)
-    if num_hiddens % 2:
-        raise ValueError(
-            f"num_hiddens must be even, got {num_hiddens}: two units hold the sine and "
-            "the cosine of a position"
-        )
     sizes = num_hiddens, num_heads, num_layers, num_ffn or 4 * num_hiddens, dropout
     encoder = transformers.TransformerEncoder(src_vocab_size, *sizes)
     decoder = transformers.TransformerDecoder(tgt_vocab_size, *sizes)

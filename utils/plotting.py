@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from utils.figures import COLOUR_BAR, show_with_words
+from utils.guards import as_weights
 
 FONT_SIZE = 10  # points
 # In inches: how wide the cells of one figure may be together, the side of a cell, the
@@ -53,41 +54,27 @@ def font_families():
     return ["DejaVu Sans", font_manager.FontProperties(fname=path).get_name()]
 
 
-def show_heatmap(
-    weights,
-    source,
-    target,
-    ax=None,
-    title=None,
-    gold=None,
-    colorbar=True,
-    annotate=False,
-    eos="<eos>",
-    possible=None,
-):
+def show_heatmap(weights, source, target, ax=None, **options):
     """Draw attention weights of shape (T, S), a row per target word; return the `Axes`.
 
-    `source` and `target` are lists of words. `gold` is an iterable of links
-    (source index, target index), drawn as outlined squares; those of `possible`, which
-    gold needn't have, are dotted. `annotate` writes the weights into the cells. What
-    follows the first `eos` on either side is left out; `eos=None` draws everything.
-    Without `ax`, a figure is made in which all labels fit.
+    `source` and `target` are lists of words. Without `ax`, a figure is made where all
+    labels fit. Options: `title`. `gold`, an iterable of links (source index, target
+    index), drawn as outlined squares; those of `possible`, which gold needn't have, are
+    dotted. `annotate=True` writes the weights into the cells. What follows the first
+    `eos` on either side is left out; `eos=None` draws everything.
 
     Raises ValueError if the numbers of words do not match the weights, a weight is not
     in 0 to 1 or a link not in the picture.
     """
-    panel = _checked_panel(
-        weights, source, target, title, gold, annotate, eos, possible
-    )
+    panel = _checked_panel(weights, source, target, **options)
     if ax is None:
-        return _new_figure([panel], 1, colorbar)[0]
+        return _new_figure([panel], 1)[0]
     inches = ax.get_position().size * ax.figure.get_size_inches()
     # The labels will take some of the room: count on two thirds of it.
     cell = min(inches / panel["weights"].shape[::-1]) * 2 / 3
     image = _draw_panel(ax, panel, cell)
-    if colorbar:
-        width = 1 / panel["weights"].shape[1]  # of a cell
-        _draw_colorbar(image, ax.inset_axes((1 + width / 2, 0, width / 2, 1)))
+    width = 1 / panel["weights"].shape[1]  # of a cell
+    _draw_colorbar(image, ax.inset_axes((1 + width / 2, 0, width / 2, 1)))
     return ax
 
 
@@ -100,7 +87,7 @@ def show_heatmaps(panels, ncols=2):
 
     Raises what `show_heatmap` raises.
     """
-    return _new_figure([_checked_panel(**panel) for panel in panels], ncols, True)
+    return _new_figure([_checked_panel(**panel) for panel in panels], ncols)
 
 
 def _checked_panel(
@@ -114,18 +101,13 @@ def _checked_panel(
     possible=None,
 ):
     """The arguments of one heatmap, checked and cut after `eos`."""
-    if hasattr(weights, "detach"):  # a tensor, perhaps in bfloat16 or with a gradient
-        weights = weights.detach().cpu().float()
-    weights = np.asarray(weights, dtype=float)
+    weights = as_weights(weights)
     if weights.shape != (len(target), len(source)) or weights.size == 0:
         raise ValueError(
             f"weights have shape {weights.shape}, but there are {len(target)} target "
             f"and {len(source)} source words: give one row per target word and one "
             "column per source word, at least one of each"
         )
-    # Averaged weights can round to a little above 1.
-    if not ((weights >= 0) & (weights <= 1 + 1e-6)).all():
-        raise ValueError("weights must lie between 0 and 1, without NaN")
     source, target = _through_eos(source, eos), _through_eos(target, eos)
     gold = _checked_links("gold", gold, source, target)
     possible = _checked_links("possible", possible, source, target)
@@ -197,15 +179,14 @@ def _gold_square(corner, side, style):
     # The white rim sets the outline off from cells as bright as itself.
     rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
     outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
-    outline["linestyle"] = style
-    return Rectangle(corner, side, side, fill=False, **outline)
+    return Rectangle(corner, side, side, fill=False, linestyle=style, **outline)
 
 
 def _draw_colorbar(image, ax):
     ax.figure.colorbar(image, cax=ax, ticks=(0, 0.5, 1), label="attention weight")
 
 
-def _new_figure(panels, ncols, colorbar):
+def _new_figure(panels, ncols):
     """A figure of heatmaps whose cells have one size. Returns an array of `Axes`."""
     numbers = np.arange(len(panels))
     columns, rows = numbers % ncols, numbers // ncols
@@ -231,13 +212,12 @@ def _new_figure(panels, ncols, colorbar):
     total_width, total_height = x[-1] - left, y[-1] - above
     x, y, (width, height) = x[columns], y[rows], words.T * cell
     places = list(zip(axes, x, y, width, height, strict=True))
-    if colorbar:
-        bar_height = max((y + height).max() - y.min(), MIN_BAR)
-        bar = fig.add_axes((0, 0, 1, 1), label=COLOUR_BAR)
-        _draw_colorbar(image, bar)
-        places.append((bar, total_width, y.min(), BAR, bar_height))
-        total_width += BAR_ROOM
-        total_height = max(total_height, y.min() + bar_height + GAP)
+    bar_height = max((y + height).max() - y.min(), MIN_BAR)
+    bar = fig.add_axes((0, 0, 1, 1), label=COLOUR_BAR)
+    _draw_colorbar(image, bar)
+    places.append((bar, total_width, y.min(), BAR, bar_height))
+    total_width += BAR_ROOM
+    total_height = max(total_height, y.min() + bar_height + GAP)
     fig.set_size_inches(total_width, total_height)
     for ax, start, top, wide, high in places:
         box = np.array([start, total_height - top - high, wide, high])

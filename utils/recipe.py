@@ -5,7 +5,7 @@
 
 import math
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from utils import by_hand
-from utils.checkpoint import load_checkpoint, save_checkpoint
+from utils.checkpoint import load_checkpoint, require_equal, save_checkpoint
 from utils.data import BatchLoader
+from utils.guards import require_one_of, require_whole
 from utils.languages import UNSPACED
 from utils.models import build_model
 from utils.processes import OnDevice, join_processes, share_training
@@ -24,31 +25,68 @@ from utils.text import Vocab
 from utils.training import Trainer, batch_loss
 
 
+def setting(default, said):
+    """A field of Settings; said: what `python -m utils.train --help` says of it."""
+    return field(default=default, metadata={"help": said})
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything that decides what is trained, chosen on Multi30k's validation split.
 
-    kind: one of SIZES. source_pieces, target_pieces: subwords in a vocabulary, at most;
-    0 for whole words seen at least twice, or characters where there are no spaces.
-    subwords: one of SUBWORDS. alpha: how sharply a way of cutting a word is drawn anew
-    each epoch, 0 for always the best; byte pairs have no other way.
+    The help of each field says what it is, and what it is when left out.
     """
 
-    kind: str = "translator"
-    source_pieces: int = 3000
-    target_pieces: int = 3000
-    subwords: str = "unigram"
-    alpha: float = 0.5
-    embed_size: int = 128
-    num_hiddens: int = 256
-    enc_hiddens: int = 384
-    dropout: float = 0.3
-    label_smoothing: float = 0.1
-    averaging: float = 0.999
-    lr: float = 3e-3
-    num_epochs: int = 12
-    batch_size: int = 64
-    seed: int = 0
+    kind: str = setting(
+        "translator",
+        "fixed (one context), attention, translator (attention and what real text "
+        "needs), released-translator (which attends after the update), "
+        "fixed-translator, rnnsearch (as published) or transformer; left out, "
+        "translator",
+    )
+    source_pieces: int = setting(
+        3000,
+        "pieces of words in the vocabulary, at most; 0 for whole words seen at least "
+        "twice; left out, 3000, or single characters in a language without spaces",
+    )
+    target_pieces: int = setting(3000, "the same for the target")
+    subwords: str = setting(
+        "unigram",
+        "unigram, or bpe (byte pairs), which cuts a word in one way only; left out, "
+        "unigram",
+    )
+    alpha: float = setting(
+        0.5,
+        "how sharply a way to cut a word is drawn anew each epoch; left out, 0.5; 0 "
+        "for always the best way, and with bpe",
+    )
+    embed_size: int = setting(128, "numbers in a word's vector; left out, 128")
+    num_hiddens: int = setting(256, "numbers in the decoder's state; left out, 256")
+    enc_hiddens: int = setting(
+        384,
+        "numbers in the encoder's states, of both directions together; left out, 384",
+    )
+    dropout: float = setting(
+        0.3, "share of numbers set to 0 in training; left out, 0.3"
+    )
+    label_smoothing: float = setting(
+        0.1, "share of each target that goes to all words; left out, 0.1"
+    )
+    averaging: float = setting(
+        0.999,
+        "how much of the parameters' running mean an update keeps; left out, 0.999; 0 "
+        "for none",
+    )
+    lr: float = setting(
+        3e-3, "the highest learning rate; left out, 0.003 (0.001 for a transformer)"
+    )
+    num_epochs: int = setting(
+        12, "times through the text; left out, 3 to 40 by its size"
+    )
+    batch_size: int = setting(
+        64, "sentences an update; left out, 16 to 64 by the text's size"
+    )
+    seed: int = setting(0, "of all random numbers; left out, 0")
 
     @classmethod
     def for_text(cls, num_pairs, source_lang, target_lang, **chosen):
@@ -85,57 +123,28 @@ class Fitted(NamedTuple):
 FROM_MODEL = {"lr": 1e-3, "num_epochs": 10}  # settings of a training that has a start
 UPDATES = 5400  # of the parameters: those of 12 epochs of Multi30k
 # The models that make sense here, and the settings that each is built from.
-SIZES = {
-    "translator": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
-    "released translator": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
-    "fixed translator": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
-    "attention": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
-    "fixed": ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
-    "rnnsearch": ("embed_size", "num_hiddens"),
-    "transformer": ("num_hiddens", "dropout"),
-}
+SIZES = dict.fromkeys(
+    ("translator", "released translator", "fixed translator", "attention", "fixed"),
+    ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
+)
+SIZES["rnnsearch"] = ("embed_size", "num_hiddens")
+SIZES["transformer"] = ("num_hiddens", "dropout")
 SUBWORDS = ("unigram", "bpe")
 LOSSES = {"plain": batch_loss, "by-hand": by_hand.loss}
-LOWEST = {
-    "source_pieces": 0,
-    "target_pieces": 0,
-    "alpha": 0,
-    "embed_size": 1,
-    "num_hiddens": 1,
-    "enc_hiddens": 2,
-    "num_epochs": 1,
-    "batch_size": 1,
-}
-SHARES = ("dropout", "label_smoothing", "averaging")
 
 
 def check_settings(settings, patience=None):
-    """ValueError, in words, unless a training can be run with these numbers."""
-    if settings.kind not in SIZES:
-        raise ValueError(f"kind must be one of {list(SIZES)}, got {settings.kind!r}")
-    if settings.subwords not in SUBWORDS:
-        raise ValueError(
-            f"subwords must be one of {list(SUBWORDS)}, got {settings.subwords!r}"
-        )
-    for name, low in LOWEST.items():
-        if not low <= getattr(settings, name) < float("inf"):
-            raise ValueError(
-                f"{name} must be at least {low}, got {getattr(settings, name)}"
-            )
+    """ValueError, in words, for what model, batches and Trainer won't refuse later."""
+    require_one_of("kind", settings.kind, SIZES)
+    require_one_of("subwords", settings.subwords, SUBWORDS)
+    require_whole("source_pieces", settings.source_pieces, 0)
+    require_whole("target_pieces", settings.target_pieces, 0)
+    if not 0 <= settings.alpha < math.inf:
+        raise ValueError(f"alpha must be at least 0, got {settings.alpha}")
     if settings.subwords == "bpe" and settings.alpha:
-        raise ValueError(
-            f"alpha must be 0 with bpe, which cuts a word in one way only, "
-            f"got {settings.alpha}"
-        )
-    for name in SHARES:
-        if not 0 <= getattr(settings, name) < 1:
-            raise ValueError(
-                f"{name} must be at least 0 and below 1, got {getattr(settings, name)}"
-            )
-    if not 0 < settings.lr < float("inf"):
-        raise ValueError(f"lr must be above 0 and finite, got {settings.lr}")
-    if patience is not None and patience < 1:
-        raise ValueError(f"patience must be at least 1 epoch, got {patience}")
+        raise ValueError(f"alpha must be 0 with bpe, got {settings.alpha}")
+    if patience is not None:
+        require_whole("patience", patience)
 
 
 def make_vocabs(corpus, settings):
@@ -145,14 +154,11 @@ def make_vocabs(corpus, settings):
         (("source_pieces", corpus.source_lang), ("target_pieces", corpus.target_lang))
     ):
         sentences = [pair[side] for pair in corpus["train"]]
-        size = getattr(settings, name)
-        if not size:
+        if not (size := getattr(settings, name)):
             vocabs.append(Vocab(sentences, lang, min_freq=2))
             continue
         try:
-            vocabs.append(
-                SubwordVocab.train(sentences, lang, size, True, settings.subwords)
-            )
+            vocabs.append(SubwordVocab.train(sentences, lang, size, settings.subwords))
         except ValueError as error:
             raise ValueError(f"{name} of {lang}: {error}") from error
     return tuple(vocabs)
@@ -203,6 +209,8 @@ def fit(
     check_settings(settings, patience)
     if out is not None and not resume and not overwrite:
         require_free(out)
+    if out is not None:
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
     if resume:
         start = resumable(out, corpus, settings)
     vocabs = start[1:3] if start else make_vocabs(corpus, settings)
@@ -284,19 +292,15 @@ def resumable(out, corpus, settings):
 
     Raises ValueError when it was of another corpus, or with other settings than it may.
     """
-    if out is None:
-        raise ValueError("to resume, say with out= where the training was stored")
-    stored = load_checkpoint(f"{out}.last.safetensors")
-    then, now = stored.notes.get("settings", {}), asdict(settings)
-    then = {"direction": f"{stored.src_vocab.lang}→{stored.tgt_vocab.lang}", **then}
-    now = {"direction": f"{corpus.source_lang}→{corpus.target_lang}", **now}
-    differences = [
-        f"{name} was {then.get(name)} and is {now.get(name)}"
-        for name in {**then, **now}
-        if then.get(name) != now.get(name) and name not in ("num_epochs", "lr")
-    ]
-    if differences:
-        raise ValueError(
-            f"{out}.last.safetensors can't be resumed: {'; '.join(differences)}"
-        )
+    path = f"{out}.last.safetensors"
+    stored = load_checkpoint(path)
+    now = {"source": corpus.source_lang, "target": corpus.target_lang}
+    now |= asdict(settings)
+    then = {"source": stored.src_vocab.lang, "target": stored.tgt_vocab.lang}
+    then |= stored.notes.get("settings", {})
+    then |= {"num_epochs": settings.num_epochs, "lr": settings.lr}
+    try:
+        require_equal(then, now)
+    except ValueError as error:
+        raise ValueError(f"{path} can't be resumed: {error}") from error
     return stored

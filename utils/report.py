@@ -109,9 +109,7 @@ class Report:
             f"{entry['train_loss']:.3f} in training, {entry['valid_loss']:.3f} in "
             f"validation; BLEU {bleu:.1f}; {duration(entry['seconds'])}"
         )
-        row = {"epoch": number, "train_loss": entry["train_loss"]}
-        row |= {"valid_loss": entry["valid_loss"], "bleu": bleu}
-        row |= {"seconds": entry["seconds"], "lr": trainer.lr}
+        row = {"epoch": number, **entry, "bleu": bleu, "lr": trainer.lr}
         for n, i in enumerate(self.shown, 1):
             three = " ".join(sources[i]), self.references[i], texts[i]
             say(*sample(*three))

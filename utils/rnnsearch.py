@@ -6,6 +6,7 @@ when it reads both ways), M maxout units (the paper's l), V words in the vocabul
 """
 
 from collections import namedtuple
+from functools import partial
 
 import torch
 from torch import nn
@@ -47,32 +48,39 @@ class GatedUnit(nn.Module):
 class DeepOutput(nn.Module):
     """From state, last word and context to logits, by a layer of maxout units (A.2.2).
 
-    A maxout unit gives the larger of two linear maps (Goodfellow et al., 2013).
+    A maxout unit gives the larger of two linear maps (Goodfellow et al., 2013); with
+    maxout=False, one linear map. The state is s_{i-1}; with new_state, it is s_i.
     """
 
-    pieces = 2  # linear maps a unit chooses from
-    word = context = True  # what it reads beside the state
-
-    def __init__(self, vocab_size, embed_size, num_hiddens, enc_hiddens, num_maxout):
+    def __init__(
+        self,
+        vocab_size,
+        embed_size,
+        num_hiddens,
+        enc_hiddens,
+        num_maxout,
+        maxout=True,
+        word=True,
+        context=True,
+        new_state=False,
+    ):
         super().__init__()
+        self.pieces, self.new_state = 1 + maxout, new_state
         size = self.pieces * num_maxout
         self.U_o = nn.Linear(num_hiddens, size)
-        self.V_o = nn.Linear(embed_size, size, bias=False) if self.word else None
-        self.C_o = nn.Linear(enc_hiddens, size, bias=False) if self.context else None
+        self.V_o = nn.Linear(embed_size, size, bias=False) if word else None
+        self.C_o = nn.Linear(enc_hiddens, size, bias=False) if context else None
         self.W_o = nn.Linear(num_maxout, vocab_size)
         self.sizes = num_hiddens, embed_size, enc_hiddens, num_hiddens
 
     def forward(self, reads):
         """s_{i-1}, E y_{i-1}, c_i and s_i, side by side (..., H + E + D + H) -> V."""
         before, word, context, after = reads.split(self.sizes, dim=-1)
-        t = self.U_o(self.state(before, after))
+        t = self.U_o(after if self.new_state else before)
         t = t if self.V_o is None else t + self.V_o(word)
         t = t if self.C_o is None else t + self.C_o(context)
         t = t.unflatten(-1, (-1, self.pieces)).amax(dim=-1)  # (..., 2M) -> (..., M)
         return self.W_o(t)
-
-    def state(self, before, after):
-        return before  # s_{i-1}
 
 
 class FirstState(nn.Module):
@@ -188,31 +196,6 @@ class UngatedContextUnit(GatedUnit):
         return F.pad(self.C(context), (2 * self.C.out_features, 0))
 
 
-class LinearOutput(DeepOutput):
-    """The deep output with linear units in place of maxout."""
-
-    pieces = 1
-
-
-class NoWordOutput(DeepOutput):
-    """The deep output without the last word."""
-
-    word = False
-
-
-class NoContextOutput(DeepOutput):
-    """The deep output without the context."""
-
-    context = False
-
-
-class NewStateOutput(DeepOutput):
-    """The deep output with s_i in place of s_{i-1}, as equation 4 has it."""
-
-    def state(self, before, after):
-        return after
-
-
 class StateOutput(nn.Module):
     """No deep output: one linear map of s_i, as in notebook 04."""
 
@@ -269,10 +252,10 @@ VARIANTS = {
     "s_0 = 0": {"start": ZeroState},
     "reset after the product": {"unit": ResetAfterUnit},
     "gates without context": {"unit": UngatedContextUnit},
-    "no maxout": {"output": LinearOutput},
-    "output from s_i": {"output": NewStateOutput},
-    "output without the word": {"output": NoWordOutput},
-    "output without context": {"output": NoContextOutput},
+    "no maxout": {"output": partial(DeepOutput, maxout=False)},
+    "output from s_i": {"output": partial(DeepOutput, new_state=True)},
+    "output without the word": {"output": partial(DeepOutput, word=False)},
+    "output without context": {"output": partial(DeepOutput, context=False)},
     "no deep output": {"output": StateOutput},
     "order of the released code": {"decoder": ReleasedDecoder},
 }

@@ -140,10 +140,8 @@ def draw_choices(ax, step):
     """The probabilities of a step's words; the one that is written is marked."""
     names = [shortened(word, 10) for word in step.choices]
     written = [word == step.word for word in step.choices]
-    colors, weights = (
-        np.where(written, MARKED, BAR),
-        np.where(written, "bold", "normal"),
-    )
+    colors = np.where(written, MARKED, BAR)
+    weights = np.where(written, "bold", "normal")
     ax.barh(range(len(names)), step.choices.values(), color=colors)
     for k, chance in enumerate(step.choices.values()):
         place = {"x": chance + 0.04, "y": k, "va": "center"}

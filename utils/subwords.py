@@ -9,7 +9,6 @@ import io
 import math
 import random
 import re
-from copy import copy
 from functools import lru_cache
 
 import sentencepiece
@@ -70,12 +69,12 @@ class SubwordVocab(Vocab):
         self._ways = lru_cache(REMEMBERED)(self._find_ways)
 
     @classmethod
-    def train(cls, sentences, lang, size, at_most=False, model_type="unigram"):
+    def train(cls, sentences, lang, size, model_type="unigram"):
         """Learn `size` pieces (specials included) from lists of words.
 
-        model_type: "unigram", or "bpe", which cuts a word in one way only. Raises
-        ValueError when the text has too many characters for so few or, unless
-        there may be fewer (at_most), is too small for so many.
+        They are fewer where the text is too small for so many. model_type: "unigram",
+        or "bpe", which cuts a word in one way only. Raises ValueError when the text has
+        too many characters for so few.
         """
         lines = [" ".join(_units(check_tokens(s), lang)) for s in sentences]
         if not any(lines):
@@ -88,7 +87,7 @@ class SubwordVocab(Vocab):
                 model_writer=model,
                 vocab_size=size,
                 model_type=model_type,
-                hard_vocab_limit=not at_most,
+                hard_vocab_limit=False,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 pad_id=PAD_ID,
@@ -104,9 +103,6 @@ class SubwordVocab(Vocab):
             )
         except RuntimeError as error:
             reason = str(error).rpartition("] ")[2]  # before it: a line of its source
-            few = re.search(r"required_chars. \d+ vs (\d+)", reason)
-            if few:
-                reason = f"its characters alone need {few[1]}"
             raise ValueError(
                 f"{len(lines)} sentences don't give {size} pieces: {reason}"
             ) from error
@@ -129,8 +125,8 @@ class SubwordVocab(Vocab):
     def sample(self, words, rng, alpha):
         """Ids of words, each cut in a way drawn by its probability to the power alpha.
 
-        Subword regularisation (Kudo, 2018, section 3.1). rng: a random.Random. Raises
-        ValueError for byte pairs, which have no probabilities.
+        Subword regularisation (Kudo, 2018, section 3.1). rng: a random.Random. Byte
+        pairs have no probabilities, and can't be drawn.
         """
         ids = []
         for word in _units(words, self.lang):
@@ -158,12 +154,7 @@ class SubwordVocab(Vocab):
     def _find_ways(self, word):
         if word in SPECIALS:
             return [[UNK_ID]], [0.0]
-        try:
-            ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
-        except RuntimeError as error:
-            raise ValueError(
-                "byte pairs cut a word in one way only: there is none to draw"
-            ) from error
+        ways = self._pieces.nbest_encode(word, nbest_size=self.ways_a_word)
         score = self._pieces.get_score  # a log-probability
         return ways, [sum(map(score, way)) for way in ways]
 
@@ -197,15 +188,12 @@ class SampledLoader(BatchLoader):
         super().__init__(pairs, src_vocab, tgt_vocab, batch_size, seed)
         self.pairs, self.vocabs, self.alpha = pairs, (src_vocab, tgt_vocab), alpha
 
-    def epoch(self, k):
+    def epoch_ids(self, k):
         rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
-        drawn = copy(self)
-        drawn.ids = [
+        return [
             tuple(
                 [*vocab.sample(words, rng, self.alpha), EOS_ID]
                 for vocab, words in zip(self.vocabs, pair[:2], strict=True)
             )
             for pair in self.pairs
         ]
-        drawn.lengths = [(len(source), len(target)) for source, target in drawn.ids]
-        return super(SampledLoader, drawn).epoch(k)

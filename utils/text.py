@@ -6,7 +6,6 @@ from collections import Counter
 from typing import NamedTuple
 from unicodedata import category
 
-from utils.guards import require_whole
 from utils.languages import UNSPACED, check_language
 
 PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -175,7 +174,7 @@ def _capitalize(text, lang):
     return text[: letter.start()] + capital + text[letter.end() :]
 
 
-def rank_tokens(sentences, min_freq=1, max_size=None) -> list[str]:
+def rank_tokens(sentences, min_freq=1) -> list[str]:
     """The tokens of sentences (lists of tokens) by falling frequency, ties sorted.
 
     Raises TypeError for a string in place of a list, ValueError for a special token.
@@ -184,10 +183,8 @@ def rank_tokens(sentences, min_freq=1, max_size=None) -> list[str]:
     for token in counts:
         if token in SPECIALS:
             raise ValueError(f"{token!r} occurs in the text, but is a special token")
-    if max_size is not None:
-        require_whole("max_size", max_size, 1, " or None")
     kept = [token for token in counts if counts[token] >= min_freq]
-    return sorted(kept, key=lambda token: (-counts[token], token))[:max_size]
+    return sorted(kept, key=lambda token: (-counts[token], token))
 
 
 class Encoded(NamedTuple):
@@ -201,8 +198,8 @@ class Encoded(NamedTuple):
 class Vocab:
     """The tokens of one language and their ids: SPECIALS, then by falling frequency."""
 
-    def __init__(self, sentences, lang, min_freq=1, max_size=None, stored=None):
-        ranked = stored or [*SPECIALS, *rank_tokens(sentences, min_freq, max_size)]
+    def __init__(self, sentences, lang, min_freq=1, stored=None):
+        ranked = stored or [*SPECIALS, *rank_tokens(sentences, min_freq)]
         self.lang, self.idx_to_token = check_language(lang), ranked
         self.token_to_idx = {token: i for i, token in enumerate(ranked)}
 
@@ -228,7 +225,7 @@ class Vocab:
         return isinstance(other, Vocab) and vars(self) == vars(other)
 
     def __getitem__(self, tokens):  # one token, or a list of them
-        if isinstance(tokens, str):  # UNK_ID too for what min_freq, max_size left out
+        if isinstance(tokens, str):  # UNK_ID too for what min_freq left out
             return self.token_to_idx.get(tokens, UNK_ID)
         return [self[token] for token in tokens]
 

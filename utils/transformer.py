@@ -95,16 +95,10 @@ class TransformerEncoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, num_hiddens)
+        sizes = num_hiddens, num_heads, num_ffn, dropout
+        options = {"batch_first": True, "norm_first": True}
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(
-                num_hiddens,
-                num_heads,
-                num_ffn,
-                dropout,
-                batch_first=True,
-                norm_first=True,
-            )
-            for _ in range(num_layers)
+            nn.TransformerEncoderLayer(*sizes, **options) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(num_hiddens)
 

@@ -4,18 +4,13 @@ from dataclasses import replace
 
 from core import Clause, Weather, Word, aligned, end_mark, one_subject, same, told
 
-PRONOUNS = {"i": "我", "you": "你", "we": "我们", "he": "他", "she": "她", "it": "它"}
 QUESTION = {"time": "什么时候", "why": "为什么"}
 DEFINITE = ("the", "poss", "own", "this")
 END = {".": "。", "?": "？", "!": "！"}
 
 
 def pronoun(n):
-    if n.itself:
-        return "自己"
-    if n.key == "they":
-        return "它们" if not n.human else "她们" if n.gender == "f" else "他们"
-    return PRONOUNS[n.key]
+    return n.say("自己" if n.itself else n.pronouns.zh)
 
 
 # Noun phrases
@@ -26,7 +21,7 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
     if n.light and n.number:
         return n.say("其中") + counted(n, n.number.zh, "n")
     if n.light:
-        return n.say(pronoun(n))
+        return pronoun(n)
     if n.noun is None:
         return n.say(n.name.zh)
     body = adjectives(n) + n.noun_words(noun_text(n))
@@ -70,7 +65,7 @@ def has_de(n):
 
 
 def possessive(n):
-    owner = n.owner.say(pronoun(n.owner))
+    owner = pronoun(n.owner)
     if has_de(n):  # 你 那 幅 漂亮 的 画
         return owner + that(n, "?")
     near = n.is_a("kin") and not n.owner.plural

@@ -167,13 +167,14 @@ class NP(Node):
         return self.pronoun or self.person < 3
 
     @property
-    def key(self):
-        """Which pronoun stands for it."""
+    def pronouns(self) -> Row:
+        """Those that stand for it: a row of pronouns.tsv."""
         if self.person < 3:
-            return "we" if self.plural else ("i", "you")[self.person - 1]
-        if self.plural:
-            return "they"
-        return {"m": "he", "f": "she"}[self.gender] if self.human else "it"
+            return table("pronouns")[
+                "we" if self.plural else ("i", "you")[self.person - 1]
+            ]
+        one, many = ("he", "they") if self.human else ("it", "those")
+        return table("pronouns")[f"{many if self.plural else one}_{self.ref.gender}"]
 
     @property
     def human(self):

@@ -23,16 +23,7 @@ def chances(text):
 MODES = chances("past 8, habit 5, prog 2.4, future 5, recent 4, perfect 9")
 SPEAKERS = ("i", "we", "you")
 SUBJECTS = ("i", "i", "you", "we", "he", "she")
-# What stands before the object of a verb with this flag
-DETERMINERS = (
-    ("asakind", chances("bare 1")),  # one prefers tea, not the tea
-    ("own", chances("poss 1")),
-    ("progonly", chances("a 1")),
-    ("expneed", chances("a 1")),
-    ("known", chances("the 2, this 1")),
-    ("class:fear", chances("bare 3, the 2, this 1")),
-)
-NO_VERB = Row(key="", flags="", fr_obj="")
+NO_VERB = Row(key="", flags="", fr_obj="", dets="")
 
 
 def avoid(bad):
@@ -257,6 +248,7 @@ class Draw:
             rows = [r for r in rows if "compound" not in kinds_of(r)] or rows
         noun = self.pick(rows)
         np = NP(noun, gender=noun.gender)
+        dets = dets or frame.dets
         dets = chances(dets) if dets else self.determiners(noun, frame, owner)
         self.determine(np, self.weighted(dets), frame, owner)
         his = np.owner and np.owner.person == 3 and np.owner.gender == "m"
@@ -276,9 +268,6 @@ class Draw:
             return (("bare", 3 * bool(generic)), ("the", 2), ("this", 1))
         if "sound" in kinds:
             return chances("bare 1")
-        for flag, dets in DETERMINERS:
-            if frame.has(flag):
-                return dets
         placed = kinds & {"place", "building", "view"}
         if frame.has("inverse"):
             return (("the", 4), ("this", 1), ("own", 0 if placed else 2))

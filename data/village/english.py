@@ -2,16 +2,7 @@
 
 from core import Clause, Weather, Word, aligned, end_mark, in_order, table, told
 
-IRREGULAR = table("verbs_en")
-PRONOUNS = {  # subject, object, possessive
-    "i": ("i", "me", "my"),
-    "you": ("you", "you", "your"),
-    "we": ("we", "us", "our"),
-    "he": ("he", "him", "his"),
-    "she": ("she", "her", "her"),
-    "it": ("it", "it", "its"),
-    "they": ("they", "them", "their"),
-}
+VERBS = table("verbs_en")
 AUXILIARIES = {  # tense -> the verb, its mark, the form of the verb after it
     "perfect": ("have", "perf", "participle"),
     "recent": ("have", "perf", "participle"),
@@ -31,7 +22,7 @@ def noun_phrase(n, case=0) -> list[Word]:
     if n.light and n.number:
         return n.say(n.number.key, "n") + n.say("of", "?") + n.say("them")
     if n.light:
-        return n.say(PRONOUNS[n.key][case])
+        return n.say(n.pronouns.en_object if case else n.pronouns.en)
     if n.noun is None:
         return n.say(n.name.key)
     body = noun(n)
@@ -53,7 +44,7 @@ def noun(n):
 
 def possessor(n):
     if n.owner.light:
-        return n.owner.say(PRONOUNS[n.owner.key][2])
+        return n.owner.say(n.owner.pronouns.en_owner)
     return noun_phrase(n.owner) + n.say("'s", "of")
 
 
@@ -88,22 +79,6 @@ def relative(n):
 # Verbs
 
 
-def form(verb, what) -> str:
-    """what: base s past participle ing"""
-    row = IRREGULAR.get(verb)
-    if what == "base":
-        return verb
-    if row and getattr(row, what):
-        return getattr(row, what)
-    if what == "ing":
-        return verb.removesuffix("e") + "ing"
-    if verb.endswith("y") and verb[-2] not in "aeiou":
-        verb = verb[:-1] + "ie"  # carries, carried
-    if what == "s":
-        return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "o")) else "s")
-    return verb + ("d" if verb.endswith("e") else "ed")
-
-
 def finite(verb, n, past):
     many = n.plural or n.person == 2
     if verb == "be" and past:
@@ -111,8 +86,8 @@ def finite(verb, n, past):
     if verb == "be":
         return "are" if many else "am" if n.person == 1 else "is"
     if past:
-        return form(verb, "past")
-    return form(verb, "s" if n.person == 3 and not n.plural else "base")
+        return VERBS[verb].past
+    return VERBS[verb].s if n.person == 3 and not n.plural else verb
 
 
 def subject_of(c):
@@ -133,7 +108,7 @@ def verb_group(c):
     if tense in AUXILIARIES and not c.frame.has("state"):
         helper, mark, what = AUXILIARIES[tense]
         first = c.say(finite(helper, subj, past), mark, "v?")
-        return first[0], c.say(form(lemma, what), *v)
+        return first[0], c.say(getattr(VERBS[lemma], what), *v)
     if c.command and c.neg:
         return c.say("do", "neg~")[0], c.say(lemma, *v)
     if needs_do and lemma != "be":

@@ -6,26 +6,12 @@ from core import NP, Adverb, Clause, Place, Relative, nouns_of, table
 from draw import Draw, avoid, in_dress, kinds_of, of_kind
 
 TIME_CHANCE = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}
-NEEDED = {"recent": {"just"}, "perfect": {"ba", "exp"}}  # else the mode as a flag
-ALONE = {"state": ("habit", "state"), "progonly": ("prog",), "expneed": ("perfect",)}
 
 
 @cache
 def labels(row) -> frozenset:
     """The key and the flags."""
     return frozenset({row.key, *row.flags.split()})
-
-
-@cache
-def can(frame, mode) -> bool:
-    """Can the frame be said in this mode?"""
-    for flag, modes in ALONE.items():
-        if frame.has(flag):
-            return mode in modes
-    if mode in ("past", "future"):
-        return not frame.has(f"no{mode}")
-    needed = NEEDED.get(mode, {mode})
-    return bool(needed & labels(frame)) and not frame.has(f"no{mode}")
 
 
 def place_kinds(text) -> set:
@@ -121,8 +107,8 @@ def only_fits(clause):
 class Events(Draw):
     def frames(self, wanted=None, without=(), modes=None):
         """The frames of the mode that have a wanted label and no unwanted one."""
-        rows = [f for f in table("frames").values() if float(f.weight)]
-        found = [f for f in rows if any(can(f, m) for m in modes or (self.mode,))]
+        rows, modes = table("frames").values(), set(modes or (self.mode,))
+        found = [f for f in rows if modes.intersection(f.modes.split())]
         if wanted is not None:
             found = [f for f in found if labels(f) & set(wanted)]
         return [f for f in found if not labels(f) & set(without)]

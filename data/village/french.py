@@ -16,19 +16,8 @@ from core import (
 )
 
 VERBS = table("verbs_fr")
-PRONOUNS = {  # direct and indirect object, after a preposition; my (m, f, plural)
-    "je": "me me moi mon ma mes",
-    "tu": "te te toi ton ta tes",
-    "nous": "nous nous nous notre notre nos",
-    "il": "le lui lui son sa ses",
-    "elle": "la lui elle son sa ses",
-    "ils": "les leur eux leur leur leurs",
-    "elles": "les leur elles leur leur leurs",
-}
-DIRECT, INDIRECT, STRESSED, POSSESSIVE = range(4)
 CLITICS = ["me", "te", "se", "nous", "le", "la", "les", "lui", "leur", "y", "en"]
 PERSONS = ("je", "tu", "il", "nous", "ils")  # the order of the table
-IMPERFECT = ("ais", "ais", "ait", "ions", "aient")
 INVERTED = {  # est-il, a-t-elle; other verbs have est-ce que
     "il": "a va est veut peut doit",
     "elle": "a va est veut peut doit",
@@ -45,17 +34,6 @@ WHAT_IS_ASKED = {"place": "où", "time": "quand", "why": "pourquoi", "obj": "que
 
 def feminine(n):
     return n.ref.gender == "f"
-
-
-def key(n):
-    """Its pronoun, as a subject."""
-    if n.person < 3:
-        return "nous" if n.plural else ("je", "tu")[n.person - 1]
-    return ("elle" if feminine(n) else "il") + "s" * n.plural
-
-
-def pronoun(n, case):
-    return PRONOUNS[key(n)].split()[case]
 
 
 def agree(forms, n):
@@ -81,7 +59,7 @@ def vowel(text):
 def noun_phrase(n, of=False, neg=False) -> list[Word]:
     """of: after de, where a partitive falls away; neg: after pas."""
     if n.light:
-        return n.say(key(n))
+        return n.say(n.pronouns.fr)
     if n.noun is None:
         return n.say(n.name.key)
     body = noun(n)
@@ -124,7 +102,7 @@ def definite(n):
 
 def possessive(n, body):
     fem = feminine(n) and not vowel(body[0].text)  # ma sœur, mon amie
-    return n.owner.say(pronoun(n.owner, POSSESSIVE + (2 if n.plural else fem)))
+    return n.owner.say(n.owner.pronouns.fr_owner.split()[2 if n.plural else fem])
 
 
 def determiner(n, body, of, neg):
@@ -186,46 +164,10 @@ def rel_word(rel, text):
 # Verbs
 
 
-def regular(lemma):
-    """The stem of a verb that needs no line in the table."""
-    if not lemma.endswith("er"):
-        raise ValueError(f"verbs_fr.tsv lacks {lemma!r}, which doesn't end in -er")
-    return lemma[:-2]
-
-
-def present(lemma):
-    """je tu il nous ils"""
-    row = VERBS.get(lemma)
-    if row and row.present:
-        return row.present.split()
-    stem = regular(lemma)
-    us = stem + ("eons" if stem.endswith("g") else "ons")
-    return [stem + "e", stem + "es", stem + "e", us, stem + "ent"]
-
-
-def participle(lemma):
-    """Its four forms."""
-    row = VERBS.get(lemma)
-    text = row.participle if row else regular(lemma) + "é"
-    return f"{text} {text}e {text.removesuffix('s')}s {text}es"
-
-
-def auxiliary(lemma):
-    return VERBS[lemma].aux if lemma in VERBS else "avoir"
-
-
 def finite(lemma, n, tense="present"):
-    person = PERSONS.index("il" if n.there else key(n).replace("elle", "il"))
-    if tense != "imperfect":
-        return present(lemma)[person]
-    stem = "ét" if lemma == "être" else present(lemma)[3].removesuffix("ons")
-    ending = IMPERFECT[person]
-    return (stem.removesuffix("e") if ending == "ions" else stem) + ending
-
-
-def imperative(lemma):
-    text = present(lemma)[1]
-    return text.removesuffix("s") if lemma.endswith(("er", "vrir", "llir")) else text
+    person = PERSONS.index("il" if n.there else n.pronouns.fr.replace("elle", "il"))
+    verb = VERBS[lemma]
+    return (verb.imperfect if tense == "imperfect" else verb.present).split()[person]
 
 
 class Said:
@@ -259,12 +201,12 @@ class Said:
     def find_clitics(self):
         c, found = self.c, []
         if self.reflexive:
-            text = pronoun(self.subj, DIRECT) if self.subj.person < 3 else "se"
+            text = self.subj.pronouns.fr_direct if self.subj.person < 3 else "se"
             found += c.say(text, "v?")
-        if self.obj and self.obj.light and self.skip != "obj":
+        if self.obj and self.obj.light:
             found += self.object_clitic(self.obj)
         if self.to and self.to.light:
-            found += self.to.say(pronoun(self.to, INDIRECT))
+            found += self.to.say(self.to.pronouns.fr_indirect)
         if c.place and c.place.prep.key == "there":
             found += aligned(c.place.prep.fr, c.place.id)
         if self.y:
@@ -273,14 +215,12 @@ class Said:
 
     def object_clitic(self, n):
         prep = self.c.frame.fr_obj
-        if n.number or prep == "de" and not n.human:  # j'en ai besoin
+        if n.number:  # j'en ai mangé trois
             return n.say("en")
-        if prep == "à":
-            return n.say(pronoun(n, INDIRECT))
         if prep == "de":  # parle de lui
             return []
         self.before = n
-        return n.say(pronoun(n, DIRECT))
+        return n.say(n.pronouns.fr_direct)
 
     # the verb
 
@@ -291,7 +231,7 @@ class Said:
         """
         c, subj, infinitive = self.c, self.subj, self.c.say(self.lemma, *self.v)
         if c.command:
-            return c.say(imperative(self.lemma), *self.v)[0], [], False
+            return c.say(VERBS[self.lemma].imperative, *self.v)[0], [], False
         if c.modal:
             tense = "imperfect" if c.tense in ("past", "imperfect") else "present"
             return c.say(finite(c.modal.fr, subj, tense), "m.1")[0], infinitive, True
@@ -301,17 +241,17 @@ class Said:
             venir = c.say(finite("venir", subj), "just")[0]
             return venir, c.say("de", "just") + infinitive, True
         if c.passive:  # a été mangé; in the past only
-            done = c.say(agree(participle(self.lemma), subj), *self.v)
+            done = c.say(agree(VERBS[self.lemma].participle, subj), *self.v)
             helper = c.say(finite("avoir", subj), "perf", "pass?")[0]
             return helper, c.say("été", "pass") + done, False
         if c.tense in ("past", "perfect"):
-            helper = "être" if self.reflexive else auxiliary(self.lemma)
+            helper = VERBS[self.lemma].aux
             done = c.say(self.participle(helper), *self.v)
             return c.say(finite(helper, subj), "perf", "v?")[0], done, False
         return c.say(finite(self.lemma, subj, c.tense), *self.v)[0], [], False
 
     def participle(self, helper):
-        forms = participle(self.lemma)
+        forms = VERBS[self.lemma].participle
         if helper == "être":
             return agree(forms, self.subj)
         return agree(forms, self.before) if self.before else forms.split()[0]
@@ -330,9 +270,9 @@ class Said:
         if c.passive:
             found += c.say("par", "by") + noun_phrase(c.subj)
         if c.frame.key == "exist":
-            found += noun_phrase(c.subj, neg=bool(c.neg) and c.subj.det == "a")
+            found += noun_phrase(c.subj)
         found += complement(c, self.subj)
-        if self.skip != "place" and (c.frame.key != "exist" or c.asks):
+        if self.skip != "place" and c.frame.key != "exist":
             found += where(c)
         found += manner
         if not self.time_ahead():
@@ -373,12 +313,11 @@ class Said:
         prep = c.frame.fr_obj
         if n.light and n.number:
             return n.say(n.number.fr, "n")
-        if n.light and prep == "de" and n.human:
-            return c.say("de", "p", "v?") + n.say(pronoun(n, STRESSED))
+        if n.light and prep == "de":
+            return c.say("de", "p", "v?") + n.say(n.pronouns.fr_stressed)
         if n.light:
             return []
         neg = c.neg and n.det in ("a", "bare", "some") and not n.generic
-        neg = neg and not n.measure and prep != "à"
         only = c.adverb and c.adverb.row.key == "only"
         que = c.adverb.say("que", "1") if only else []
         return c.say(prep, "p", "v?") + que + noun_phrase(n, of=prep == "de", neg=neg)
@@ -407,7 +346,7 @@ def complement(c, subj):
     if not c.degree:
         return quality
     n = c.than
-    than = n.say(pronoun(n, STRESSED)) if n.light else noun_phrase(n)
+    than = n.say(n.pronouns.fr_stressed) if n.light else noun_phrase(n)
     how = c.say("plus" if c.degree == "more" else "aussi", "deg")
     return how + quality + c.say("que", "than") + than
 
@@ -460,7 +399,7 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
 def subject(s):
     c, n = s.c, s.subj
     if c.shared and n.person < 3 and not n.plural:  # je lis et je bois
-        return n.say(key(n), "?")
+        return n.say(n.pronouns.fr, "?")
     if s.skip == "subj" or c.shared or c.command:
         return []
     if c.frame.key == "exist":
@@ -495,7 +434,7 @@ def question(s, who, before_verb, first, after, tail):
     plain = before_verb + [first] + after
     if c.asks == "subj":
         return s.c.subj.say("qui") + plain + tail
-    asked, turned = asked_words(c), inverted(first.text, key(s.subj))
+    asked, turned = asked_words(c), inverted(first.text, s.subj.pronouns.fr)
     if light and turned and (c.asks != "yes" or s.subj.person == 2):
         verb = Word(turned, first.marks + who[0].marks)  # as-tu
         return asked + before_verb + [verb] + after + tail

@@ -259,7 +259,7 @@ def apart(rows, test):
     """The rows not within a word of a test sentence that has more than five."""
     texts = [row[0].split() for row in test]
     near = Neighbours([text for text in texts if len(text) > 5], most=1)
-    return [row for row in rows if not near.within(row[0].split(), 1)]
+    return [row for row in rows if not any(near.near(row[0].split()))]
 
 
 def shuffle(items, rng):

@@ -29,8 +29,10 @@ class Neighbours:
         self.sentences, self.most = sentences, most
         self.parts = defaultdict(list)
         for number, words in enumerate(sentences):
-            for start, end in pieces(len(words), most + 1):
-                self.parts[tuple(words[start:end])].append((number, start))
+            ends = [round(k * len(words) / (most + 1)) for k in range(most + 2)]
+            for start, end in pairwise(ends):
+                if start < end:
+                    self.parts[tuple(words[start:end])].append((number, start))
         self.sizes = {len(part) for part in self.parts}
 
     def near(self, words):
@@ -48,12 +50,3 @@ class Neighbours:
             for number, start in self.parts.get(tuple(words[at : at + size]), ())
             if abs(start - at) <= self.most
         }
-
-    def within(self, words, most):
-        return any(d <= most for _, d in self.near(words))
-
-
-def pieces(length, number):
-    """(start, end) of so many parts of about one size."""
-    ends = [round(k * length / number) for k in range(number + 1)]
-    return [(a, b) for a, b in pairwise(ends) if a < b]

@@ -10,23 +10,17 @@ PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
 
 
 def tags(node, _english, fr, zh) -> set[str]:
+    kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined, Weather: of_weather}
+    parts = [part for part in nodes(node, asked=False) if type(part) in kinds]
+    shown = [of_words(fr, zh), *(kinds[type(part)](part) for part in parts)]
+    return {tag for given in shown for tag, here in given.items() if here}
+
+
+def of_words(fr, zh) -> dict:
     # 还, to give back, is another word
     chinese = {w.text for w in zh if w.text != "还" or not w.marks[0].endswith(".v")}
-    said = of_words(fr, chinese)
-    kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined, Weather: of_weather}
-    return said.union(
-        *(kinds[type(n)](n) for n in nodes(node, asked=False) if type(n) in kinds)
-    )
-
-
-def chosen(given):
-    return {tag for tag, here in given.items() if here}
-
-
-def of_words(fr, chinese) -> set[str]:
     french = [word.text for word in fr]
-    given = {f"zh-{name}": word in chinese for name, word in PARTICLES.items()}
-    given |= {
+    return {f"zh-{name}": word in chinese for name, word in PARTICLES.items()} | {
         "fr-dont": "dont" in french,
         "fr-where": "où" in french and french[0] != "où",
         # the place y, not il y a; the pronoun en, not the preposition
@@ -36,32 +30,30 @@ def of_words(fr, chinese) -> set[str]:
         "elision": any(text.endswith("'") for text in french),
         "est-ce-que": "est-ce" in french,
     }
-    return chosen(given)
 
 
 def of_weather(_):
-    return {"weather"}
+    return {"weather": True}
 
 
-def of_joined(joined) -> set[str]:
+def of_joined(joined) -> dict:
     key, second = joined.how.key, len(english.render(joined.second))
     last = joined.swapped or "last" in joined.how.kinds
     between = second if last else max(second, len(english.render(joined.first)))
-    given = {
+    return {
         "fr-si-first": key == "if" and joined.swapped,
         "long-distance": key in ("because", "if") and between >= FAR,
     }
-    return chosen(given)
 
 
-def of_clause(c) -> set[str]:
+def of_clause(c) -> dict:
     f, kind = c.frame, c.frame.key
     tense, copula = "" if f.has("state") else c.tense, kind in ("be", "exist")
     goal = f.has("goal") or f.has("goal2")
     result = " " in f.done and (c.passive or f.has("ba"))
     late = c.time and not c.front
     light = [n for n in (c.obj, c.to) if n and (n.pronoun or n.person < 3)]
-    given = {
+    return {
         "copula": kind == "be",
         "existence": kind == "exist",
         "progressive": tense in ("prog", "imperfect"),
@@ -88,24 +80,21 @@ def of_clause(c) -> set[str]:
         "zh-time-before-verb": late,
         "zh-resultative": result and c.tense == "past",
     }
-    return chosen(given)
 
 
-def of_phrase(n) -> set[str]:
-    return chosen(
-        {
-            "adj-before": any(a.before == "yes" for a in n.adjs),
-            "adj-swap": any(a.before == "no" for a in n.adjs),
-            "number": n.number,
-            "possession": n.det == "own",
-            "possessive": n.det == "poss",
-            "quantity": n.measure,
-            "compound": n.is_a("compound") and not n.pronoun,
-            "apposition": n.name and n.noun and n.det == "none",
-            "new-name": n.name and n.name.split == "test",
-            "zh-classifier": n.det in ("a", "this") and not n.plural or n.number,
-            "zh-relative": n.rel,
-            f"relative-{n.rel and n.rel.kind}": n.rel,
-            "long-distance": n.rel and len(english.relative(n)) >= FAR,
-        }
-    )
+def of_phrase(n) -> dict:
+    return {
+        "adj-before": any(a.before == "yes" for a in n.adjs),
+        "adj-swap": any(a.before == "no" for a in n.adjs),
+        "number": n.number,
+        "possession": n.det == "own",
+        "possessive": n.det == "poss",
+        "quantity": n.measure,
+        "compound": n.is_a("compound") and not n.pronoun,
+        "apposition": n.name and n.noun and n.det == "none",
+        "new-name": n.name and n.name.split == "test",
+        "zh-classifier": n.det in ("a", "this") and not n.plural or n.number,
+        "zh-relative": n.rel,
+        f"relative-{n.rel and n.rel.kind}": n.rel,
+        "long-distance": n.rel and len(english.relative(n)) >= FAR,
+    }

@@ -86,8 +86,6 @@ class Scenes(Simple):
             second.place = None
         if first.time:
             avoid(not kinds_of(first.time.row) & set(first.frame.when.split()))
-            # 都 can't stand for both
-            avoid(first.subj.det == "all" and first.time.row.zh.startswith("每"))
         said = second.to and second.to.person < 3  # gives it to me
         if same and said and not second.frame.to.startswith("+"):
             second.to = None

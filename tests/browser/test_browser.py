@@ -4,15 +4,21 @@ The notebooks are copies without outputs, so whatever a test sees was made in it
 """
 
 import io
+import os
 import re
 import shutil
+import socket
+import subprocess
+import sys
+import time
 
 import nbformat
 import pytest
-from helpers.repo import PATIENCE, ROOT, lab_arguments, server, until
+from helpers.repo import ROOT
 from PIL import Image
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+HOUR = 3600  # seconds: a wait that is in vain ends, but on no slow machine
 NOTEBOOKS = ("00_start_here", "02_additive_scoring", "06_heatmaps")
 ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
 ALL_RUN = """(error) => {
@@ -29,9 +35,30 @@ NAMELESS = """(explorer) => {
 }"""
 
 
+def until(condition):
+    """What the condition returns, once that is true."""
+    for _ in range(20 * HOUR):
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise TimeoutError(f"waited {HOUR} seconds in vain")
+
+
+def lab_command():
+    """What `make lab` gives to Python: make says it, without running it."""
+    quiet = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    make = ["make", "-C", ROOT, "-n", "lab"]
+    told = subprocess.check_output(make, text=True, env=quiet).replace("\\\n", " ")
+    options = told.rpartition(" -m jupyterlab ")[2].partition("\n")[0].split()
+    return [sys.executable, "-m", "jupyterlab", *options]
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory, browser):
-    """Call it with a notebook's name for its address, token included."""
+    """Call it with a notebook's name for its address; without, what `make lab` opens.
+
+    The server's settings and its log are kept in its folder, apart from the user's.
+    """
     folder = tmp_path_factory.mktemp("a course")
     (folder / "notebooks").mkdir()
     (folder / "data").symlink_to(ROOT / "data")
@@ -43,21 +70,40 @@ def lab(tmp_path_factory, browser):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
         nbformat.write(notebook, folder / "notebooks" / f"{name}.ipynb")
-    with server(folder, lab_arguments()) as (base, token):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--no-browser", "--allow-root", f"--ServerApp.port={port}"]
+    own = {f"JUPYTER_{name}_DIR": str(folder / name) for name in ("CONFIG", "DATA")}
+    own |= {"JUPYTER_RUNTIME_DIR": str(folder), "HOME": str(folder)}
+    with open(folder / "server.log", "wb") as log:
+        process = subprocess.Popen(
+            [*lab_command(), *options],
+            cwd=folder,
+            env=os.environ | own | {"JUPYTER_TOKEN": "course"},
+            stdout=log,
+            stderr=log,
+        )
 
-        def address(name=None):
-            """Of a notebook; without a name, of what `make lab` opens."""
-            place = f"lab/workspaces/{name}/tree/notebooks/{name}.ipynb" if name else ""
-            return f"{base}/{place}?token={token}"
+    def address(name=None):
+        place = f"lab/workspaces/{name}/tree/notebooks/{name}.ipynb" if name else ""
+        return f"http://127.0.0.1:{port}/{place}?token=course"
 
+    try:
+        # It writes a file of itself when it answers.
+        until(lambda: process.poll() is not None or [*folder.glob("jpserver-*.json")])
+        assert process.poll() is None, (folder / "server.log").read_text("utf-8")
         yield address
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @pytest.fixture
 def page(browser, tmp_path):
     """A page in which every notebook opens alone; a picture of its end is kept."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(1000 * PATIENCE)
+    page.set_default_timeout(1000 * HOUR)
     yield page
     page.screenshot(path=tmp_path / "end.png")
     page.close()
@@ -98,41 +144,34 @@ def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
     run_all(page)
     wait_until_run(page)
     whole = page.locator(".jp-OutputArea-output", has=page.get_by_label("into"))
+    into = whole.get_by_label("into", exact=True)
     words, picture = whole.locator("[role=status] span"), whole.locator("img")
-
-    def field(label):
-        return whole.get_by_label(label, exact=True)
 
     def press(*keys):
         for key in keys:
             page.keyboard.press(key)
 
-    def fill(label, text):
-        field(label).fill(text)
-        field(label).press("Enter")
+    def write(text):
+        whole.get_by_label("or type", exact=True).fill(text)
+        press("Enter")
 
-    def marked(text):
+    def marked(word):
         """Wait until this word is the marked one; what the picture says is returned."""
-        words.locator("[aria-current=step]", has_text=text).wait_for()
-        return until(lambda: found if (found := said())[1] == text else None)[0]
-
-    def said():
-        text = picture.get_attribute("alt")
-        return text, re.match(r"step \d+ of \d+ writes (\S+?)( \(forced\))?\. ", text)[
-            1
-        ]
+        words.locator("[aria-current=step]", has_text=word).wait_for()
+        said = re.compile(rf"step \d+ of \d+ writes {word}( \(forced\))?\. .*", re.S)
+        return until(lambda: said.fullmatch(picture.get_attribute("alt")))[0]
 
     picture.scroll_into_view_if_needed()
     first = marked("le")
     assert whole.evaluate(NAMELESS) == []
     for width, height in ((1366, 768), (1280, 720)):  # of a classroom's screens
         page.set_viewport_size({"width": width, "height": height})
-        field("into").scroll_into_view_if_needed()
+        into.scroll_into_view_if_needed()
         page.screenshot(path=tmp_path / f"explorer {width}.png")
         box = whole.bounding_box()
         assert box["height"] <= 560 and box["x"] + box["width"] <= width
 
-    field("step").focus()  # from here on by keys alone
+    whole.get_by_label("step", exact=True).focus()  # from here on by keys alone
     press("ArrowUp")
     marked("vieux")
     press("Tab", "Enter")  # back
@@ -144,16 +183,16 @@ def test_the_explorer_answers_to_hand_and_keys(lab, page, tmp_path):
     press("Tab", "Enter")  # free all words
     assert marked("le") == first
 
-    fill("or type", "The girl sings.")
+    write("The girl sings.")
     words.get_by_text("chante").wait_for()
-    field("into").select_option("Chinese")
+    into.select_option("Chinese")
     words.get_by_text("女孩").wait_for()
-    fill("or type", "The zebra sings.")
+    write("The zebra sings.")
     whole.locator("[role=status] b", has_text="zebra").wait_for()
-    fill("or type", " ")
+    write(" ")
     whole.locator("[role=alert]", has_text="no word").wait_for()
     picture.wait_for(state="hidden")
-    fill("or type", "The girl sings.")
+    write("The girl sings.")
     picture.wait_for(state="visible")
     assert page.locator(ERROR).all_text_contents() == []
 

@@ -14,6 +14,7 @@ SOURCE_WORDS, TARGET_WORDS = 20, 13
 SIZES = {"src_vocab_size": SOURCE_WORDS, "tgt_vocab_size": TARGET_WORDS}
 GRU = {"embed_size": 3, "num_hiddens": 6}
 DEEP = {**GRU, "num_layers": 2, "bidirectional": True, "enc_hiddens": 8}
+TRANSLATOR = {**GRU, "enc_hiddens": 8, "dropout": 0.0}
 # a name to read in a test's output: the kind, and its other values
 CATALOGUE = {
     "attention": ("attention", DEEP),
@@ -35,12 +36,9 @@ CATALOGUE = {
     "local-m": ("local", {**DEEP, "reach": 1}),
     "local-p": ("local", {**DEEP, "reach": 2, "place": "predicted"}),
     "coverage": ("coverage", DEEP),
-    "translator": ("translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
-    "released translator": (
-        "released translator",
-        {**GRU, "enc_hiddens": 8, "dropout": 0.0},
-    ),
-    "fixed translator": ("fixed translator", {**GRU, "enc_hiddens": 8, "dropout": 0.0}),
+    "translator": ("translator", TRANSLATOR),
+    "released translator": ("released translator", TRANSLATOR),
+    "fixed translator": ("fixed translator", TRANSLATOR),
     "transformer": ("transformer", {"num_hiddens": 8, "num_heads": 2, "num_ffn": 5}),
     **{variant: ("rnnsearch", {**GRU, "variant": variant}) for variant in VARIANTS},
 }
@@ -123,47 +121,41 @@ def gru_by_loops(rnn, x, hidden):
 
 def encoder_by_loops(encoder, ids):
     """Annotations (S, D), each layer's last state (L, D): forward, then backward."""
-    rnn, last = encoder.rnn, []
-    inputs = [encoder.embedding.weight[i] for i in ids]
-    for layer in range(rnn.num_layers):
-        h, forward = inputs[0].new_zeros(rnn.hidden_size), []
+
+    def read(place, inputs):
+        h, states = inputs[0].new_zeros(rnn.hidden_size), []
         for x in inputs:
-            h = gru_cell_by_loops(rnn, f"l{layer}", x, h)
-            forward.append(h)
-        inputs_before, inputs = inputs, forward
-        last.append(forward[-1])
+            h = gru_cell_by_loops(rnn, place, x, h)
+            states.append(h)
+        return states
+
+    rnn, last = encoder.rnn, []
+    states = [encoder.embedding.weight[i] for i in ids]
+    for layer in range(rnn.num_layers):
+        inputs, states = states, read(f"l{layer}", states)
+        last.append(states[-1])
         if rnn.bidirectional:
-            h, backward = torch.zeros_like(h), []
-            for x in reversed(inputs_before):
-                h = gru_cell_by_loops(rnn, f"l{layer}_reverse", x, h)
-                backward.insert(0, h)
-            inputs = [torch.cat(p) for p in zip(forward, backward, strict=True)]
-            last[-1] = torch.cat((forward[-1], backward[0]))
-    return torch.stack(inputs), torch.stack(last)
+            backward = read(f"l{layer}_reverse", inputs[::-1])
+            last[-1] = torch.cat((states[-1], backward[-1]))
+            both = zip(states, backward[::-1], strict=True)
+            states = [torch.cat(pair) for pair in both]
+    return torch.stack(states), torch.stack(last)
 
 
-def bridge_by_loops(bridge, last):
-    """The decoder's first state (L, H)."""
-    if bridge.map is None:
-        return last
-    mapped = [bridge.map.weight @ h + bridge.map.bias for h in last]
-    return torch.tanh(torch.stack(mapped))
+def attend_by_loops(attention, query, annotations, more=None):
+    """One query, all of a sentence -> context (D,), weights (S,).
 
-
-def score_by_loops(attention, query, key):
-    """v^T tanh(W q + U k); where there is no v, Luong et al.'s "general"."""
-    if not hasattr(attention, "w_v"):
-        return query @ (attention.W_k.weight @ key)
-    inner = torch.tanh(attention.W_q.weight @ query + attention.W_k.weight @ key)
-    return attention.w_v.weight[0] @ inner
-
-
-def attend_by_loops(attention, query, annotations):
-    """One query, all of a sentence -> context (D,), weights (S,)."""
-    powers = [torch.exp(score_by_loops(attention, query, h)) for h in annotations]
-    weights = [power / sum(powers) for power in powers]
-    context = sum(w * h for w, h in zip(weights, annotations, strict=True))
-    return context, torch.stack(weights).detach()
+    Scores v^T tanh(W q + U h + more), or Luong et al.'s "general" where there's no v.
+    """
+    powers, nothing = [], annotations.new_zeros(len(annotations))
+    for h, m in zip(annotations, nothing if more is None else more, strict=True):
+        score = query @ (attention.W_k.weight @ h)
+        if hasattr(attention, "w_v"):
+            inner = attention.W_q.weight @ query + attention.W_k.weight @ h + m
+            score = attention.w_v.weight[0] @ torch.tanh(inner)
+        powers.append(torch.exp(score))
+    weights = torch.stack(powers) / sum(powers)
+    return weights @ annotations, weights
 
 
 def by_loops(step):
@@ -176,8 +168,9 @@ def by_loops(step):
 
     def sentence(model, source, target):
         decoder = model.decoder
-        known = encoder_by_loops(model.encoder, source)
-        states = bridge_by_loops(decoder.bridge, known[1])
+        known = _, states = encoder_by_loops(model.encoder, source)
+        if decoder.bridge.map is not None:
+            states = torch.tanh(decoder.bridge.map(states))
         memory, rows, all_weights = None, [], []
         for word in target:
             x = decoder.embedding.weight[word]

@@ -41,23 +41,11 @@ except OSError as error:
 END = "watching = False\nassert may_ask or not asked, asked"
 
 
-def watched(path):
-    """The notebook between cells that refuse the network."""
-    notebook = nbformat.read(path, as_version=4)
-    may_ask = f"may_ask = {path.name[:2] in DOWNLOADING}"
-    before = new_code_cell(NO_NETWORK), new_code_cell(may_ask)
-    notebook.cells = [*before, *notebook.cells, new_code_cell(END)]
-    return notebook
-
-
 def tree(folder):
     """Every file's content but for caches that version control ignores."""
-    ignored = ("__pycache__", ".ipynb_checkpoints", ".pytest_cache")
-    return {
-        path.relative_to(folder): path.read_bytes() if path.is_file() else None
-        for path in folder.rglob("*")
-        if not any(part in ignored for part in path.parts)
-    }
+    caches = {"__pycache__", ".ipynb_checkpoints", ".pytest_cache"}
+    files = [path for path in folder.rglob("*") if not caches & {*path.parts}]
+    return {path: path.is_file() and path.read_bytes() for path in files}
 
 
 @pytest.mark.skipif(
@@ -69,19 +57,16 @@ def test_same_outputs_and_nothing_else(path, tmp_path, pytestconfig):
     caches = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.ipynb")
     for name in ("utils", "data", "notebooks"):
         shutil.copytree(ROOT / name, course / name, ignore=caches)
-    nbformat.write(watched(path), course / "notebooks" / path.name)
+    notebook = nbformat.read(path, as_version=4)
+    start = f"may_ask = {path.name[:2] in DOWNLOADING}\n{NO_NETWORK}"
+    notebook.cells = [new_code_cell(start), *notebook.cells, new_code_cell(END)]
+    nbformat.write(notebook, course / "notebooks" / path.name)
     (course / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    for name in ("home", "tmp", "cache"):
+    environment = os.environ | {"LC_ALL": "C", "PYTHONHASHSEED": "random"}
+    environment["PYTHONPATH"] = str(course)
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
         (tmp_path / name).mkdir()
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(course),
-        "HOME": str(tmp_path / "home"),
-        "TMPDIR": str(tmp_path / "tmp"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "LC_ALL": "C",
-        "PYTHONHASHSEED": "random",
-    }
+        environment[name] = str(tmp_path / name)
     # Without UTF-8, PyTorch itself can't be imported from a folder such as 学.
     if sys.prefix.isascii():
         environment |= {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -94,13 +79,12 @@ def test_same_outputs_and_nothing_else(path, tmp_path, pytestconfig):
     command += ["--rootdir", course, "-c", course / "pytest.ini"]
     done = subprocess.run(
         [*command, course / "notebooks" / path.name],
-        cwd=tmp_path / "tmp",
+        cwd=tmp_path / "TMPDIR",
         env=environment,
         capture_output=True,
     )
-    report = (done.stdout + done.stderr).decode("utf-8", "replace")
-    assert done.returncode == 0, report
+    assert done.returncode == 0, (done.stdout + done.stderr).decode("utf-8", "replace")
     assert tree(course) == before
-    left = [p.name for name in ("home", "tmp") for p in (tmp_path / name).iterdir()]
-    left += [p.name for p in (tmp_path / "cache").rglob("*") if p.is_file()]
+    left = [p.name for name in ("HOME", "TMPDIR") for p in (tmp_path / name).iterdir()]
+    left += [p.name for p in (tmp_path / "XDG_CACHE_HOME").rglob("*") if p.is_file()]
     assert [name for name in left if not name.startswith("torchinductor")] == []

@@ -1,12 +1,11 @@
 """What notebooks/FROM_D2L.md says of d2l, of this course and of its figures is so."""
 
-import json
 import pydoc
 import re
 
 import pytest
 import torch
-from helpers.repo import NUMBERED, read
+from helpers.repo import NUMBERED, read, said_and_printed
 
 from utils.d2l_bridge import load_d2l, reference_decoder
 from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
@@ -14,14 +13,6 @@ from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
 PAGE = read("notebooks/FROM_D2L.md")
 FIGURE = re.compile(r"\d+(?:[.,]\d+)+")
 B, S, T, H, V = 2, 6, 4, 8, 20
-
-
-def printed(number):
-    """All that a notebook says and prints."""
-    (path,) = (path for path in NUMBERED if path.name.startswith(number))
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    parts = [part for cell in cells for part in [cell, *cell.get("outputs", [])]]
-    return "".join("".join(p.get("source", p.get("text", []))) for p in parts)
 
 
 def test_the_names_exist():
@@ -34,21 +25,19 @@ def test_the_names_exist():
 
 def test_the_figures_are_those_of_a_notebook_that_the_line_names():
     assert len(FIGURE.findall(PAGE)) > 5
+    notebooks = {path.name[:2]: path for path in NUMBERED}
     for line in PAGE.partition("## 4")[2].splitlines():
-        known = "".join(map(printed, set(re.findall(r"\]\((\d\d)_", line))))
+        named = set(re.findall(r"\]\((\d\d)_", line))
+        known = "".join(said_and_printed(notebooks[number]) for number in named)
         figures = FIGURE.findall(re.sub(r"\(\S+\.ipynb\)", "", line))
         assert [number for number in figures if number not in known] == []
 
 
-def parts():
+def test_what_surprises_in_silence():
     encoder = Seq2SeqEncoder(V, 5, H, num_layers=2)
     decoder = Seq2SeqAttentionDecoder(V, 5, H, num_layers=2)
     source, lens = torch.randint(4, V, (B, S)), torch.tensor([S, 3])
-    return encoder, decoder, source, lens, encoder(source, lens)
-
-
-def test_what_surprises_in_silence():
-    encoder, decoder, source, lens, (outputs, hidden) = parts()
+    outputs, hidden = encoder(source, lens)
     target, state = source[:, :T], decoder.init_state((outputs, hidden), lens)
     assert state[1] is state.projected_keys and state[1].shape == (B, S, H)
     decoder(target, state)

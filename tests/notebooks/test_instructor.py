@@ -4,7 +4,7 @@ import re
 
 import nbformat
 import pytest
-from helpers.repo import LECTURES, NUMBERED, ROOT, read
+from helpers.repo import LECTURES, NUMBERED, ROOT, read, said_and_printed
 
 TEACHING = read("notebooks/INSTRUCTOR.md")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
@@ -24,20 +24,13 @@ def about():
     return said
 
 
-def figures_not_in(text, notebook):
-    """Decimal numbers of a text that no cell or output of the notebook begins with."""
-    content = [c.source for c in notebook.cells]
-    for c in notebook.cells:
-        for output in c.get("outputs", []):
-            content.append(output.get("text", output.get("data", {}).get("text/plain")))
-    known = DECIMAL.findall("\n".join(filter(None, content)))
-    return [n for n in DECIMAL.findall(text) if not any(k.startswith(n) for k in known)]
-
-
 @pytest.mark.parametrize(("number", "text"), about(), ids=[n for n, _ in about()])
 def test_the_instructor_quotes_figures_that_the_notebook_has(number, text):
+    """Each decimal number begins one that a cell or an output of the notebook has."""
     (path,) = (path for path in NUMBERED if path.name.startswith(number))
-    assert not figures_not_in(text, nbformat.read(path, as_version=4))
+    known = DECIMAL.findall(said_and_printed(path))
+    quoted = DECIMAL.findall(text)
+    assert [n for n in quoted if not any(k.startswith(n) for k in known)] == []
 
 
 def lectures():
@@ -66,10 +59,6 @@ def test_the_plan_of_a_lecture_is_that_of_its_slides(path, rows):
     assert rows[-1][1] == minutes and rows[-1][3] == len(ends) - 1
 
 
-def test_every_lecture_has_a_plan():
-    assert [ROOT / "notebooks" / path for path, _ in lectures()] == LECTURES
-
-
 def test_the_minutes_of_the_workshop_follow_each_other():
     plan = TEACHING.split("## A workshop")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (\d+)–(\d+) \|", plan, re.M)
@@ -77,7 +66,9 @@ def test_the_minutes_of_the_workshop_follow_each_other():
     assert rows[-1][1] == "180"
 
 
-def test_every_chapter_of_the_instructor_s_page_can_be_reached():
+def test_nothing_is_left_out():
+    """Every lecture has a plan, every chapter a link, every notebook its page."""
+    assert [ROOT / "notebooks" / path for path, _ in lectures()] == LECTURES
     anchors = re.findall(r"\]\(#([\w-]+)\)", TEACHING)
     headings = re.findall(r"^## (.+)$", TEACHING, re.M)
     assert anchors == [heading.lower().replace(" ", "-") for heading in headings]

@@ -8,7 +8,6 @@ import re
 import nbformat
 import pytest
 from helpers.repo import LECTURES
-from nbformat.v4 import new_markdown_cell, new_notebook
 
 MOST_SLIDES = 25
 LONGEST_CODE = 10  # lines
@@ -68,27 +67,3 @@ def test_a_lecture_keeps_the_rules_and_has_fifty_minutes(path):
     notebook = nbformat.read(path, as_version=4)
     assert bad_slides(notebook) == []
     assert sum(map(int, MINUTES.findall(text_of(notebook.cells)))) == 50
-
-
-NOTE = ("**2 min.** Say it.", "notes")
-ASK = "## Q\n\n> **Predict.** What?"
-
-
-@pytest.mark.parametrize(
-    ("parts", "found"),
-    [
-        ([(ASK, "slide"), NOTE], []),
-        ([("## B", "subslide"), NOTE], ["type 'subslide'"]),
-        ([("## B\n\n## C", "slide"), NOTE], ["slide 1 has not one heading"]),
-        ([("## B", "slide"), ("Say it.", "notes")], ["slide 1 doesn't end with notes"]),
-        ([(ASK + "\n\nSeven.", "slide"), NOTE], ["the question of slide 1 has its"]),
-    ],
-)
-def test_what_is_no_good_slide(parts, found):
-    cells = [
-        new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
-        for source, kind in [*parts, ("## End", "slide"), NOTE]
-    ]
-    problems = bad_slides(new_notebook(cells=cells))
-    assert len(problems) == len(found)
-    assert all(p.startswith(f) for p, f in zip(problems, found, strict=True))

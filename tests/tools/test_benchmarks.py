@@ -46,7 +46,7 @@ def test_a_notebook_is_measured(tmp_path):
     cells = [new_markdown_cell("Its cells run in about\n20 seconds.")]
     cells += map(new_code_cell, ["import time", "time.sleep(1.1)\n1 + 1"])
     nbformat.write(new_notebook(cells=cells), tmp_path / "00_small.ipynb")
-    row = notebooks.in_a_process(tmp_path / "00_small.ipynb")
+    row = notebooks.execute(tmp_path / "00_small.ipynb")
     assert (row["notebook"], row["cells"], row["words"]) == ("00_small", 3, 7)
     assert row["it says"] == 20 and row["slowest cell"] == "2: 1 s"
     assert row["seconds"] >= 1 and "At most" not in notebooks.sums([row])

@@ -1,6 +1,5 @@
 """The runner; and what is stored: by the plans as they are, from today's corpora."""
 
-import gzip
 import json
 import math
 import multiprocessing
@@ -17,10 +16,11 @@ from helpers import needs
 from tools.experiments import models, multi30k, provenance, runs
 from tools.experiments.__main__ import EXPERIMENTS, ON_REAL_TEXT
 from utils.checkpoint import load_checkpoint
+from utils.data import Corpus, Pair
 from utils.recipe import Settings
 
 NAMES = EXPERIMENTS + ON_REAL_TEXT
-NOT_SMALL = "bottleneck", "own_pieces", "score_speed", "processes"
+NOT_SMALL = "bottleneck", "own_pieces", "processes"
 
 
 def file_of(name):
@@ -30,27 +30,22 @@ def file_of(name):
 # --- the runner -----------------------------------------------------------------------
 
 
-SQUARES = """
-from pathlib import Path
+class Squares:
+    """An experiment of three runs; the last is named when two are made."""
 
-FOLDER = Path(__file__).parent
-SETTINGS = {"power": 2}
+    SETTINGS = {"power": 2}
 
+    def plan(done):
+        return [{"x": x} for x in range(1, 4 if len(done) >= 2 else 3)]
 
-def plan(done):
-    named = [{"x": 1}, {"x": 2}]
-    return named + [{"x": 3}] if len(done) >= 2 else named
-
-
-def run(settings, x):
-    if x == 3 and (FOLDER / "broken").exists():
-        raise RuntimeError("the third run fails")
-    if x == 2:
-        raise FloatingPointError("the loss is inf")
-    with open(FOLDER / "made", "a") as file:
-        file.write(str(x))
-    return {"result": x ** settings["power"]}
-"""
+    def run(settings, x):
+        if x == 3 and Path(settings["folder"], "broken").exists():
+            raise RuntimeError("the third run fails")
+        if x == 2:
+            raise FloatingPointError("the loss is inf")
+        with open(Path(settings["folder"], "made"), "a") as file:
+            file.write(str(x))
+        return {"result": x ** settings["power"]}
 
 
 @pytest.mark.skipif(
@@ -58,41 +53,40 @@ def run(settings, x):
     reason="a process that is started anew doesn't find the experiment made here",
 )
 def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    (tmp_path / "squares.py").write_text(SQUARES)
-    (tmp_path / "broken").touch()
-    package = sys.modules["tools.experiments"]
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    monkeypatch.setitem(sys.modules, "tools.experiments.squares", Squares)
+    path, made, broken = (tmp_path / n for n in ("squares.json", "made", "broken"))
+    broken.touch()
 
     def results():
-        entries = json.loads((tmp_path / "squares.json").read_text())["runs"]
+        entries = json.loads(path.read_text())["runs"]
         return [(e["run"]["x"], e.get("result", e.get("diverged"))) for e in entries]
 
-    def measure(only=""):
+    def measure(power=2, only=""):
+        settings = {"power": power, "folder": str(tmp_path)}
+        monkeypatch.setattr(Squares, "SETTINGS", settings)
         runs.measure("squares", tmp_path, only)
         return results()
 
+    both = [(1, 1), (2, "the loss is inf")]
     with pytest.raises(RuntimeError, match="the third run fails"):
         measure()
-    assert sorted(results()) == [(1, 1), (2, "the loss is inf")]
-    (tmp_path / "broken").unlink()
-    assert measure() == [(1, 1), (2, "the loss is inf"), (3, 9)]
-    assert (tmp_path / "made").read_text() == "13"  # none was made twice
-    whole = json.loads((tmp_path / "squares.json").read_text())
-    assert {"date", "commit", "python", "torch", "processor", "read"} <= set(
-        *whole["provenance"]
-    )
+    assert sorted(results()) == both
+    broken.unlink()
+    assert measure() == [*both, (3, 9)]
+    assert made.read_text() == "13"  # none was made twice
+    (origin,) = json.loads(path.read_text())["provenance"]
+    assert {"date", "commit", "python", "torch", "processor", "read"} <= origin.keys()
     # Other settings: all that is asked for is made again.
-    monkeypatch.setattr("tools.experiments.squares.SETTINGS", {"power": 3})
-    assert measure(only="'x': 1") == [(1, 1)]
-    assert measure()[1:] == [(2, "the loss is inf"), (3, 27)]
+    assert measure(3, only="'x': 1") == [(1, 1)]
+    assert measure(3) == [*both, (3, 27)]
     # What was made from another corpus is made again, and a run without a name goes.
-    whole = json.loads((tmp_path / "squares.json").read_text())
+    whole = json.loads(path.read_text())
     whole["provenance"][0]["read"] = {"models/village-en-fr.safetensors": "0"}
     whole["runs"].append({"run": {"x": 4}, "provenance": 0})
-    (tmp_path / "squares.json").write_text(json.dumps(whole))
-    (tmp_path / "made").unlink()
-    assert measure() == [(1, 1), (2, "the loss is inf"), (3, 27)]
-    assert (tmp_path / "made").read_text() == "13"
+    path.write_text(json.dumps(whole))
+    made.unlink()
+    assert measure(3) == [*both, (3, 27)]
+    assert made.read_text() == "13"
 
 
 @pytest.mark.parametrize(
@@ -109,17 +103,14 @@ def test_an_arm_gets_its_own_rate_at_each_budget(best, tried):
     """While the best is at an edge, the grid grows; other seeds come afterwards."""
     done, budgets = [], [{"times": 1}, {"times": 3}]
 
+    def plan():
+        return runs.at_own_rate(done, {"arm": "a"}, (0.01, 0.02, 0.04), budgets, (5, 6))
+
     def loss(run):
         distance = abs(math.log(run["lr"] / best[run["times"] == 3]))
         return None if run["lr"] > 0.1 else distance  # a training that diverged
 
-    while new := [
-        run
-        for run in runs.at_own_rate(
-            done, {"arm": "a"}, (0.01, 0.02, 0.04), budgets, (5, 6)
-        )
-        if run not in [entry["run"] for entry in done]
-    ]:
+    while new := runs.missing(plan(), done):
         assert len({(run["times"], run["seed"] == 5) for run in new}) <= 2
         done += [{"run": run, "valid_loss": loss(run)} for run in new]
     for times, own, rates in zip((1, 3), best, tried, strict=True):
@@ -132,24 +123,18 @@ def test_an_arm_gets_its_own_rate_at_each_budget(best, tried):
 # --- what a result was made from ------------------------------------------------------
 
 
-def test_a_checksum_is_of_two_languages_and_their_links(tmp_path, monkeypatch):
-    columns = "en fr zh en-fr en-zh fr-zh tags"
-
-    def checksums(row):
-        lines = "\t".join(columns.split()) + "\n" + row.replace(" ", "\t") + "\n"
-        for split in ("train", "valid", "test", "long"):
-            packed = gzip.compress(lines.encode())
-            (tmp_path / f"{split}.tsv.gz").write_bytes(packed)
+def test_a_checksum_is_of_pairs_and_their_links(monkeypatch):
+    def checksum(pair):
+        corpus = Corpus("Some", "en", "fr", {"train": [pair]})
+        monkeypatch.setattr(provenance, "load", lambda name: corpus)
         provenance.checksum.cache_clear()
-        names = "Village en-fr", "Village fr-en", "Village en-zh"
-        return [provenance.checksum(name) for name in names]
+        return provenance.checksum("Some en-fr")
 
-    monkeypatch.setattr(provenance, "VILLAGE_FOLDER", tmp_path)
-    french, back, chinese = checksums("a b c 0-0 0?0 0-0 tag")
-    assert french == back != chinese
-    assert checksums("a b x 0-0 0?0 0-0 other")[0] == french
-    for changed in ("x b c 0-0", "a x c 0-0", "a b c 0?0"):
-        assert checksums(f"{changed} 0?0 0-0 tag")[0] != french
+    pair, links = Pair(("a", "b"), ("c",), frozenset({(0, 0)})), frozenset({(1, 0)})
+    assert checksum(pair) == checksum(pair._replace(tags=frozenset({"tag"})))
+    changes = {"source": ("a",)}, {"target": ("d",)}, {"alignment": links}
+    changed = [pair._replace(**one) for one in (*changes, {"possible": links})]
+    assert len(set(map(checksum, [pair, *changed]))) == 5
     provenance.checksum.cache_clear()
 
 
@@ -168,11 +153,7 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
     done = runs.stored(runs.RESULTS / f"{name}.json", experiment.SETTINGS)
     assert len(done) == len(file["runs"]), "measure it anew"
     made = [entry["run"] for entry in done]
-    while new := [
-        run
-        for run in experiment.plan(done)
-        if run not in [entry["run"] for entry in done]
-    ]:
+    while new := runs.missing(experiment.plan(done), done):
         for run in new:
             rates = [r["lr"] for r in made if {**r, "lr": 0} == {**run, "lr": 0}]
             assert run["lr"] > max(rates)
@@ -187,30 +168,22 @@ def test_a_run_on_few_pairs_has_the_figures_that_are_stored(name, monkeypatch):
 
     @cache
     def load_few(name):
-        corpus = load(name)
-        splits = {
-            split: pairs[:: 40 if split == "train" else 20]
-            for split, pairs in corpus.splits.items()
-        }
-        return replace(corpus, splits=splits)
+        splits = load(name).splits.items()
+        few = {name: part[:: 40 if name == "train" else 20] for name, part in splits}
+        return replace(load(name), splits=few)
 
     monkeypatch.setattr(provenance, "load", load_few)
-    experiment, entry = (
-        import_module(f"tools.experiments.{name}"),
-        file_of(name)["runs"][-1],
-    )
+    experiment = import_module(f"tools.experiments.{name}")
+    entry = file_of(name)["runs"][-1]
     small = {"embed_size": 8, "num_hiddens": 8, "num_maxout": 4, "words": 12}
-    settings = experiment.SETTINGS
-    settings = {**settings, **{k: v for k, v in small.items() if k in settings}}
-    figures = experiment.run(settings, **entry["run"])
+    small = {k: v for k, v in small.items() if k in experiment.SETTINGS}
+    figures = experiment.run({**experiment.SETTINGS, **small}, **entry["run"])
     assert entry.keys() - {"run", "provenance", "seconds"} <= figures.keys()
 
 
 def test_what_notebooks_read_is_there():
-    text = "".join(
-        path.read_text(encoding="utf-8")
-        for path in Path(runs.DATA.parent, "notebooks").rglob("*.ipynb")
-    )
+    notebooks = Path(runs.DATA.parent, "notebooks").rglob("*.ipynb")
+    text = "".join(path.read_text(encoding="utf-8") for path in notebooks)
     read = set(re.findall(r'results/(\w+)\.json|stored\(\\"(\w+)\\"\)', text))
     asked = {name for names in read for name in names if name} - {"name"}
     assert {"choices", "tasks", "bottleneck"} <= asked <= set(NAMES)
@@ -225,13 +198,13 @@ def test_a_shipped_model_scores_what_it_says(direction):
     saved = load_checkpoint(models.FOLDER / f"village-{direction}.safetensors")
     assert saved.notes["settings"] == models.SETTINGS
     corpus, vocabs = runs.village(direction)
-    assert [saved.src_vocab.idx_to_token, saved.tgt_vocab.idx_to_token] == [
-        vocab.idx_to_token for vocab in vocabs
-    ]  # made from the corpus as it is now
+    for own, vocab in zip((saved.src_vocab, saved.tgt_vocab), vocabs, strict=True):
+        assert own.idx_to_token == vocab.idx_to_token  # made from the corpus of now
     assert provenance.is_valid({"read": {}, **saved.notes})
-    scores = models.score(saved.model, corpus["test"], vocabs)
-    assert scores["test_bleu"] == pytest.approx(saved.notes["test_bleu"], abs=0.3)
-    assert scores["test_aer"] == pytest.approx(saved.notes["test_aer"], abs=0.005)
+    bleu = runs.bleu_of(saved.model, corpus["test"], vocabs)
+    aer = runs.aer_of(saved.model, corpus["test"], vocabs)
+    assert bleu == pytest.approx(saved.notes["test_bleu"], abs=0.3)
+    assert aer == pytest.approx(saved.notes["test_aer"], abs=0.005)
 
 
 @needs("multi30k")
@@ -242,7 +215,6 @@ def test_the_shipped_translator_scores_what_it_says():
     assert Settings(**saved.notes["settings"]) == Settings()  # bar what came later
     corpus, noted = provenance.load("Multi30k de-en"), saved.notes["test"]
     vocabs = saved.src_vocab, saved.tgt_vocab
-    found = multi30k.search(saved.model, vocabs, corpus["test"])
-    scores = multi30k.scores(found, corpus, "test", vocabs)
+    scores, _ = multi30k.scores(saved.model, vocabs, corpus, "test")
     assert scores["greedy"] == pytest.approx(noted["greedy_tokens"], abs=0.3)
     assert scores["text_bleu"] == pytest.approx(noted["beam"], abs=0.3)

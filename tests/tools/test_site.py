@@ -1,4 +1,4 @@
-"""The site: what is changed for it, its numbers, and that its check finds faults.
+"""The site: what is changed for it, and its numbers.
 
 The site itself is built and checked by `make site`.
 """
@@ -14,43 +14,7 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import check, source, steps
-
-PAGE = """<!doctype html><html lang="en"><head><title>A page</title>
-<meta name="viewport" content="width=device-width"></head>
-<body><main><h1 id="top">A page</h1>{}</main></body></html>"""
-DOT = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
-GOOD = f"""<p><a href="other.html#top">A link</a>, a price of $5 or $6, and
-<code>$x_1$</code>.</p><img alt="a dot" src="{DOT}">
-<pre tabindex="0" style="overflow: auto">{"long " * 99}</pre>"""
-FAULTS = {
-    "<a href='gone.html'>A link</a>": "leads nowhere: gone.html",
-    "<script src='http://127.0.0.2:9/x.js'></script>": "asks another host",
-    "<script src='gone.js'></script>": "is missing",
-    "<script>gone()</script>": "a script fails",
-    "<details><p>The sum $$1 + 1$$</p></details>": "a formula is raw",
-    "<svg role='img'></svg>": "a picture has no text",
-    "<details><p style='width: 500px'>wide</p></details>": "pixels wide at 390",
-}
-
-
-@pytest.mark.slow
-def test_the_check_finds_each_fault_and_no_other(tmp_path, browser):
-    pages = {"good": GOOD, "other": GOOD}
-    pages |= {f"fault{n}": GOOD + fault for n, fault in enumerate(FAULTS)}
-    for name, text in pages.items():
-        (tmp_path / f"{name}.html").write_text(PAGE.format(text), encoding="utf-8")
-    found = {name: "" for name in pages}
-    with browser.new_page() as page:
-        page.set_default_timeout(0)
-        for path, sentence in check.check(page, tmp_path, axe=None):
-            found[path.removesuffix(".html")] += sentence
-    assert found.pop("good") == found.pop("other") == ""
-    for said, sentences in zip(FAULTS.values(), found.values(), strict=True):
-        assert said in sentences
-
-
-# --- what is changed for the site -----------------------------------------------------
+from tools.site import source, steps
 
 
 def test_links_to_what_is_no_page_lead_to_the_forge():
@@ -127,7 +91,6 @@ def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
 def test_the_stored_steps_are_the_models_own():
     stored = json.loads((steps.HERE / "steps.json").read_text(encoding="utf-8"))
     again = steps.steps()
-    assert len(stored["sentences"]) == len(again["sentences"])
     for old, new in zip(stored["sentences"], again["sentences"], strict=True):
         assert (old["source"], old["text"]) == (new["source"], new["text"])
         for before, after in zip(old["steps"], new["steps"], strict=True):

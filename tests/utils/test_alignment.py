@@ -48,33 +48,32 @@ def test_reading_along_is_teacher_forcing(kind):
 
 
 def test_given_places_lead_the_window():
-    batch = Batch.from_pairs(PAIRS, VOCAB, VOCAB)
-    _, weights = read_along(
-        random_model("window", len(VOCAB)), batch, linked_places(PAIRS)
-    )
-    seen = [row.nonzero().flatten().tolist() for row in weights[0, :4]]
-    assert seen == [[0, 1], [0, 1], [3, 4, 5], [4, 5]]  # around 0, 0, 4 and 5
-    for shift, ends in ((-9, [0, 1]), (9, [4, 5])):  # before the first, after the last
-        _, weights = read_along(
-            random_model("window", len(VOCAB)), batch, linked_places(PAIRS) + shift
-        )
-        seen = [row.nonzero().flatten().tolist() for row in weights[0, :4]]
-        assert seen == [ends] * 4
+    model, batch = random_model("window", 12), Batch.from_pairs(PAIRS, VOCAB, VOCAB)
+    for shift, seen in (
+        (0, [[0, 1], [0, 1], [3, 4, 5], [4, 5]]),  # around 0, 0, 4 and 5
+        (-9, [[0, 1]] * 4),  # before the first
+        (9, [[4, 5]] * 4),  # after the last
+    ):
+        _, weights = read_along(model, batch, linked_places(PAIRS) + shift)
+        assert [row.nonzero().flatten().tolist() for row in weights[0, :4]] == seen
 
 
 def test_words_right_and_places_right():
     model = random_model("attention", len(VOCAB))
-    right, on_gold = words_right(model, PAIRS, (VOCAB, VOCAB))
-    for pair, hits, places in zip(PAIRS, right, on_gold, strict=True):
+    pairs = [*PAIRS, PAIRS[1]._replace(possible=frozenset({(0, 0), (0, 2), (1, 2)}))]
+    right, on_gold = words_right(model, pairs, (VOCAB, VOCAB))
+    for pair, hits, places in zip(pairs, right, on_gold, strict=True):
         batch = Batch.from_pairs([pair], VOCAB, VOCAB)
         scores, _ = model(batch.source, batch.target_in, batch.source_lens)
         expected = scores[0].argmax(-1) == batch.target_out[0]
         assert hits.tolist() == expected.float().tolist()
         looked = model.decoder.attention_weights[0].argmax(-1).tolist()
-        assert len(places) == len(pair.target) + 1
-        for i, place in enumerate(places.tolist()):
-            links = {j for j, k in pair.alignment if k == i}
-            assert place == (looked[i] in links) if links else math.isnan(place)
+        gold = [{j for j, k in pair[2] | pair[4] if k == i} for i in range(len(looked))]
+        expected = [
+            float(j in links) if links else math.nan
+            for j, links in zip(looked, gold, strict=True)
+        ]
+        assert places.tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_linked_places():
@@ -82,13 +81,12 @@ def test_linked_places():
     links = frozenset({(2, 0), (0, 2), (1, 2), (2, 2)})
     first = Pair(tuple("abc"), tuple("uvwx"), links)
     second = Pair(tuple("ab"), tuple("u"), frozenset({(1, 0)}))
-    places = linked_places([first, second])
-    assert places[0].tolist() == [2, 2, 0, 0, 3]
-    assert places[1, :2].tolist() == [1, 2]
-    assert linked_places([PAIRS[2]]).tolist() == [[0, 1]]
     # A possible link leads where no sure one does.
     both = first._replace(possible=frozenset({(0, 0), (2, 1), (1, 1), (0, 3)}))
-    assert linked_places([both])[0].tolist() == [2, 1, 0, 0, 3]
+    places = linked_places([first, second, both]).tolist()
+    assert places[0] == [2, 2, 0, 0, 3] and places[1][:2] == [1, 2]
+    assert places[2] == [2, 1, 0, 0, 3]
+    assert linked_places([PAIRS[2]]).tolist() == [[0, 1]]
 
 
 def test_tenths_are_those_of_each_sentence():
@@ -119,28 +117,19 @@ def test_the_longest_gap_and_the_share_of_steps_forward(places, gap, share):
 
 
 def test_attention_on_gold_counts_linked_words_only():
+    """A possible link is as right as a sure one."""
     wide = whole_sentences(GOLD)
     assert wide.alignment == {(j, i) for j in (2, 3, 4) for i in (0, 2)}
-    assert wide._replace(alignment=GOLD.alignment) == GOLD
-    expected = ((0.6 + 0.3) / 2, 0.5, 0.2)
-    assert attention_on_gold([WEIGHTS], [GOLD]) == pytest.approx(expected)
-    expected = ((0.8 + 0.4) / 2, 0.5, 0.6)
-    assert attention_on_gold([WEIGHTS], [wide]) == pytest.approx(expected)
-
-
-def test_a_possible_link_is_as_right_as_a_sure_one():
-    """Each row of weights is found in full; a word with a possible link counts."""
     looser = GOLD._replace(possible=frozenset({(1, 0), (0, 1)}))
-    expected = ((0.7 + 1.0 + 0.3) / 3, 2 / 3, (2 + 1 + 1) / 15)
-    assert attention_on_gold([WEIGHTS], [looser]) == pytest.approx(expected)
+    for pair, expected in (
+        (GOLD, ((0.6 + 0.3) / 2, 0.5, 0.2)),
+        (wide, ((0.8 + 0.4) / 2, 0.5, 0.6)),
+        (looser, ((0.7 + 1.0 + 0.3) / 3, 2 / 3, (2 + 1 + 1) / 15)),
+    ):
+        assert attention_on_gold([WEIGHTS], [pair]) == pytest.approx(expected)
     wide = whole_sentences(looser._replace(possible=frozenset({(4, 0), (0, 1)})))
     assert wide.alignment == {(j, i) for j in (2, 3, 4) for i in (0, 2)}
     assert wide.possible == {(0, 1), (1, 1)}  # what is sure isn't said again
-    pair = PAIRS[0]._replace(possible=frozenset({(j, 1) for j in range(5)}))
-    _, (places,) = words_right(
-        random_model("attention", 12, seed=1), [pair], (VOCAB, VOCAB)
-    )
-    assert places[1] == 1
 
 
 # --- from pieces to words -----------------------------------------------------------
@@ -150,21 +139,18 @@ SMALL = SubwordVocab.train([["abc", "ab", "ca"], ["bca", "cab"]] * 5, "en", 10)
 
 def test_word_weights_by_hand():
     pair = Pair(("ab", "cacab"), ("bb", "a"))
-    sizes = [[len(SMALL[[word]]) for word in side] for side in pair[:2]]
-    (a, b), (c, d) = sizes
+    a, b, c, d = (len(SMALL[[word]]) for word in sum(pair[:2], ()))
     assert b > 1 and c > 1
     weights = torch.rand(c + d, a + b)
-    found = word_weights(weights, pair, (SMALL, SMALL))
-    for i, rows in enumerate((weights[:c], weights[c:])):
-        for j, part in enumerate((rows[:, :a], rows[:, a:])):
-            assert found[i, j].item() == pytest.approx(part.sum().item() / len(part))
+    columns = torch.stack([weights[:, :a].sum(1), weights[:, a:].sum(1)], 1)
+    expected = torch.stack([columns[:c].mean(0), columns[c:].mean(0)])
+    torch.testing.assert_close(word_weights(weights, pair, (SMALL, SMALL)), expected)
     words = Vocab([pair.source, pair.target], "en")
     mixed = word_weights(weights[:2], pair, (SMALL, words))
-    torch.testing.assert_close(mixed.sum(1), weights[:2].sum(1))
+    torch.testing.assert_close(mixed, columns[:2])
     assert word_weights(weights[:2, :2], pair, (words, words)).equal(weights[:2, :2])
-    assert SMALL[["▁"]] == []  # it stands for a space: a word without pieces
-    pair, pieces = Pair(("ab", "▁"), ("▁", "ab")), SMALL[["ab"]]
-    weights = torch.full((len(pieces), len(pieces)), 1 / len(pieces))
+    # ▁ stands for a space: a word without pieces.
+    pair, weights = Pair(("a", "▁"), ("▁", "a")), torch.full((2, 2), 0.5)
     assert word_weights(weights, pair, (SMALL, SMALL)).tolist() == [[0, 0], [1, 0]]
 
 
@@ -177,7 +163,6 @@ FIXED = random_model("fixed", len(VOCAB))
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: longest_gap(torch.ones(1, 2, 3)), "one sentence's"),
         (lambda: linked_places([]), "at least one"),
         (lambda: words_right(None, [NO_GOLD], None), "links are needed"),
         (lambda: word_weights(WEIGHTS, CROSSED, (CHINESE, VOCAB)), "pieces cross them"),

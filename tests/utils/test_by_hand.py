@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers.training import random_batch, setup, weights
+from helpers.training import random_batch, weights
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -35,12 +35,6 @@ def found(loss, model, batch, label_smoothing=0.0):
     return [value.detach(), *(p.grad.clone() for p in model.parameters())]
 
 
-def assert_same(model, batch, label_smoothing=0.0, **tolerance):
-    plain = found(batch_loss, model, batch, label_smoothing)
-    by_hand_ = found(by_hand.loss, model, batch, label_smoothing)
-    torch.testing.assert_close(by_hand_, plain, **tolerance)
-
-
 @given(
     kind=st.sampled_from(COMPUTED),
     bidirectional=st.booleans(),
@@ -60,22 +54,20 @@ def test_loss_and_gradients_are_those_of_the_plain_way(
         batch.target_out[1:, ::2] = PAD_ID
         ids = ("source", "target_in", "target_out")
         batch = batch._replace(**{x: F.pad(getattr(batch, x), (0, 2)) for x in ids})
-    if double:
-        tolerance = {"atol": 1e-12, "rtol": 1e-9}
-        assert_same(model.double(), batch, label_smoothing, **tolerance)
-    else:
-        assert_same(model, batch, label_smoothing, atol=1e-5, rtol=1e-4)
+    model = model.double() if double else model
+    atol, rtol = (1e-12, 1e-9) if double else (1e-5, 1e-4)
+    plain = found(batch_loss, model, batch, label_smoothing)
+    by_hand_ = found(by_hand.loss, model, batch, label_smoothing)
+    torch.testing.assert_close(by_hand_, plain, atol=atol, rtol=rtol)
 
 
 @pytest.mark.parametrize("kind", COMPUTED[1:])
 def test_dropout_acts_in_training_where_the_plain_way_has_it(kind, monkeypatch):
     """Seen with a dropout without chance: it scales every number."""
     model, batch = build(kind, dropout=0.4).double(), random_batch(9)
-    assert len({by_hand.loss(model, batch).item() for _ in range(5)}) == 5
-    model.eval()
-    without = batch_loss(model, batch)
-    for _ in range(2):
-        torch.testing.assert_close(by_hand.loss(model, batch), without)
+    assert by_hand.loss(model, batch) != by_hand.loss(model, batch)
+    without = batch_loss(model.eval(), batch)
+    torch.testing.assert_close(by_hand.loss(model, batch), without)
 
     def scaled(x, p, training, inplace=False):
         return x * (1 - p) if training else x
@@ -84,20 +76,6 @@ def test_dropout_acts_in_training_where_the_plain_way_has_it(kind, monkeypatch):
     loss = batch_loss(model.train(), batch)
     assert (loss - without).abs() > 1e-4
     torch.testing.assert_close(by_hand.loss(model, batch), loss)
-
-
-def test_twenty_steps_of_training_are_the_same():
-    losses = []
-    for loss_function in (batch_loss, by_hand.loss):
-        trainer, vocabs = setup(num_epochs=5)
-        torch.manual_seed(0)
-        model = build_model("attention", *map(len, vocabs), 8, 16, bidirectional=True)
-        trainer = training.Trainer(
-            model, trainer.loader, 5, lr=1e-2, loss_function=loss_function
-        )
-        losses.append(trainer.fit(progress=False).losses)
-    assert len(losses[0]) == 20
-    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
 
 
 # --- the gradients themselves -----------------------------------------------------
@@ -131,50 +109,33 @@ def small(**options):
     return build_model("attention", 11, 13, 3, 6, **options)
 
 
-def changed(path, part):
-    """A change of a model: another part in this place."""
-    owner, _, name = path.rpartition(".")
-    return lambda model: setattr(model.get_submodule(owner), name, part)
-
-
 class Own(Seq2SeqAttentionDecoder):
     """A learner's decoder."""
 
 
-CHANGES = {  # what is done to a model, and how the answer names it
-    "another score": (
-        changed("decoder.attention", DotProductAttention(6, 6)),
-        "DotProductAttention",
-    ),
-    "a subclass": (changed("decoder", Own(13, 3, 6)), "Own"),
-    "an LSTM": (changed("encoder.rnn", nn.LSTM(3, 6)), "LSTM"),
-    "two layers": (changed("decoder.rnn", nn.GRU(9, 6, 2)), "num_layers=2"),
-    "no bias": (changed("encoder.rnn", nn.GRU(3, 6, bias=False)), "bias=False"),
-    "bias": (changed("decoder.attention.W_q", nn.Linear(6, 6)), "attention has a bias"),
-    "dropout": (changed("decoder.attention.dropout.p", 0.1), "attention with dropout"),
-    "own query": (changed("decoder.query", lambda h: h[-1:]), "query of its own"),
-    "own score": (
-        changed("decoder.attention.score", lambda q, k: k[:, None, :, 0]),
-        "AdditiveAttention has score of its own",
-    ),
-    "a hook": (
-        lambda model: model.decoder.register_forward_hook(lambda *given: None),
-        "Seq2SeqAttentionDecoder has a hook",
-    ),
-    "a hook before": (
-        lambda model: model.encoder.rnn.register_forward_pre_hook(lambda *given: None),
-        "GRU has a hook",
-    ),
-}
+SCORE, NOTHING = DotProductAttention(6, 6), lambda *given: None
+CHANGES = [  # what is put in the place of a part of a model, and how that is named
+    ("decoder.attention", SCORE, "has a DotProductAttention"),
+    ("decoder", Own(13, 3, 6), "has a Own"),
+    ("encoder.rnn", nn.LSTM(3, 6), "has a LSTM"),
+    ("decoder.rnn", nn.GRU(9, 6, 2), "num_layers=2"),
+    ("encoder.rnn", nn.GRU(3, 6, bias=False), "bias=False"),
+    ("decoder.attention.W_q", nn.Linear(6, 6), "attention has a bias"),
+    ("decoder.attention.dropout.p", 0.1, "attention with dropout"),
+    ("decoder.query", lambda h: h[-1:], "query of its own"),
+    ("decoder.attention.score", SCORE.score, "AdditiveAttention has score of its own"),
+    ("decoder._forward_hooks", {0: NOTHING}, "Seq2SeqAttentionDecoder has a hook"),
+    ("encoder.rnn._forward_pre_hooks", {0: NOTHING}, "GRU has a hook"),
+]
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_change_is_refused_at_every_batch_and_nothing_is_trained(what):
-    change, words = CHANGES[what]
+@pytest.mark.parametrize("path, part, words", CHANGES)
+def test_a_change_is_refused_at_every_batch_and_nothing_is_trained(path, part, words):
     model, batch = small(), random_batch(5)
     adam = torch.optim.Adam(model.parameters())
     training.train_step(model, batch, adam, 1.0, by_hand.loss)
-    change(model)
+    owner, _, name = path.rpartition(".")
+    setattr(model.get_submodule(owner), name, part)
     before = weights(model)
     with pytest.raises(ValueError, match=f"doesn't compute .*{words}.*batch_loss"):
         training.train_step(model, batch, adam, 1.0, by_hand.loss)
@@ -198,14 +159,10 @@ def test_dropout_of_weights_is_refused_in_training_even_after_evaluation():
 
 
 def test_bad_input_is_refused_in_words():
-    model, batch = small(), random_batch(6)
+    batch = random_batch(6)
     for change, words in (
         ({"target_out": batch.target_out * 0}, "every target is padding"),
         ({"target_in": batch.target_in + 9}, "the vocabulary has ids 0 to 12"),
-        ({"source": batch.source + 9}, "the vocabulary has ids 0 to 10"),
-        ({"source_lens": batch.source_lens + 1}, "valid_lens must lie between 1"),
     ):
         with pytest.raises(ValueError, match=words):
-            by_hand.loss(model, batch._replace(**change))
-    with pytest.raises(ValueError, match="label_smoothing must be"):
-        by_hand.loss(model, batch, 2.0)
+            by_hand.loss(small(), batch._replace(**change))

@@ -1,214 +1,88 @@
-"""The training command on two processes: torchrun's own, on this machine, with gloo.
+"""The training command on two processes: torchrun's own, on this machine, with gloo."""
 
-Run as a program under torchrun, this file is one of the processes of the first test.
-"""
-
-import os
-import subprocess
 import sys
-import time
 from functools import partial
-from pathlib import Path
 
+import psutil
 import pytest
 import torch
 import torch.distributed as dist
-from safetensors.torch import load_file, save_file
-from torch.nn.parallel import DistributedDataParallel
+from helpers.training import NEW, start, toy, write_pairs
 
 from utils.checkpoint import load_checkpoint
-from utils.corpora import load_village
 from utils.data import Batch
-from utils.decoding import translate_tokens
 from utils.models import build_model
-from utils.processes import ShareOfLoss, join_processes
+from utils.processes import ShareOfLoss
 from utils.training import batch_loss
 
-ROOT = Path(__file__).resolve().parents[2]
 LOSS = partial(batch_loss, label_smoothing=0.1)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (dist.is_available() and dist.is_gloo_available()),
-        reason="this build of PyTorch can't join processes",
-    ),
-]
 
 
-def model_and_batches():
-    """A small model without dropout; 2 × 4 sentences, 7, and 1: one process idle."""
-    corpus = load_village("en", "fr")
-    vocabs = corpus.vocabs()
+@pytest.mark.parametrize("size", [8, 7, 1])
+def test_the_mean_of_the_gradients_is_that_of_the_whole_batch(size):
+    """A process has the short sentences: a mean of means is another. 1: too few."""
+    pairs, vocabs = toy()
+    pairs = sorted(pairs, key=lambda pair: len(pair.target))
+    batch = Batch.from_pairs(([pairs[0], pairs[-1]] * 4)[:size], *vocabs)
     torch.manual_seed(0)
     model = build_model("translator", *map(len, vocabs), 8, 12, 10, 0.0)
-    pairs = sorted(corpus["train"][:40], key=lambda pair: len(pair.target))
-    pairs = [pairs[0], pairs[-1]] * 4 + pairs[1:]  # one process: short, the other: long
-    groups = pairs[:8], pairs[8:15], pairs[15:16]
-    return model, [Batch.from_pairs(group, *vocabs) for group in groups]
+
+    def gradients(loss):
+        return torch.autograd.grad(loss, [*model.parameters()])
+
+    parts = [gradients(ShareOfLoss(model, LOSS, rank, 2)(batch)) for rank in (0, 1)]
+    for *both, whole in zip(*parts, gradients(LOSS(model, batch)), strict=True):
+        torch.testing.assert_close(sum(both) / 2, whole, atol=1e-6, rtol=1e-4)
 
 
-def gradients(model, loss):
-    model.zero_grad()
-    loss.backward()
-    return {name: p.grad.clone() for name, p in model.named_parameters()}
+# --- the command ----------------------------------------------------------------------
+
+needs_gloo = pytest.mark.skipif(
+    not (dist.is_available() and dist.is_gloo_available()),
+    reason="this build of PyTorch can't join processes",
+)
 
 
-def work(folder):
-    """What each process does in the first test: the gradients of every batch."""
-    rank, world, device = join_processes()
-    assert (world, device) == (2, "cpu")
-    model, batches = model_and_batches()
-    together = DistributedDataParallel(ShareOfLoss(model, LOSS, rank, world))
-    found = [gradients(model, together(batch)) for batch in batches]
-    found = {
-        f"{number} {name}": gradient
-        for number, gradients_of_one in enumerate(found)
-        for name, gradient in gradients_of_one.items()
-    }
-    save_file(found, f"{folder}/rank{rank}.safetensors")
-    dist.destroy_process_group()
+def history(folder, name):
+    stored = load_checkpoint(folder / f"{name}.last.safetensors")
+    return stored.training["history"]
 
 
-ONE = [sys.executable]
-TWO = [*ONE, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-
-
-def run(*words):
-    """A command of this Python to its end -> what it printed."""
-    done = subprocess.run(
-        list(map(str, words)), cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
-
-
-def test_gradients_are_those_of_one_process_on_the_whole_batch(tmp_path):
-    run(*TWO, __file__, tmp_path)
-    ranks = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1)]
-    model, batches = model_and_batches()
-    for number, batch in enumerate(batches):
-        expected = gradients(model, LOSS(model, batch))
-        for name, gradient in expected.items():
-            for found in ranks:
-                torch.testing.assert_close(
-                    found[f"{number} {name}"], gradient, atol=1e-6, rtol=1e-4
-                )
-
-
-def test_a_mean_of_the_processes_means_would_be_another_gradient():
-    """So the test above can tell: its halves have different numbers of words."""
-    model, (batch, *_) = model_and_batches()
-    whole = gradients(model, batch_loss(model, batch))
-    parts = []
-    for rank in (0, 1):
-        own = Batch(*(column[rank::2] for column in batch))
-        parts.append(gradients(model, batch_loss(model, own)))
-    off = max(
-        ((a + b) / 2 - whole[name]).norm() / whole[name].norm()
-        for name, (a, b) in zip(
-            whole, zip(parts[0].values(), parts[1].values(), strict=True), strict=True
-        )
-    )
-    assert off > 0.1
-
-
-# --- the command, and a process that dies --------------------------------------------
-
-EPOCHS = 40
-SMALL = f"""
-    --source en --target fr --held-out 20 --num-epochs {EPOCHS} --batch-size 40
-    --embed-size 16 --num-hiddens 16 --enc-hiddens 16
-    --source-pieces 0 --target-pieces 0
-"""
-
-
-@pytest.fixture
-def command(tmp_path):
-    """Arguments of the training command, on 240 sentence pairs."""
-    pairs = load_village("en", "fr")["train"][:240]
-    lines = [f"{' '.join(p.source)}\t{' '.join(p.target)}\n" for p in pairs]
-    tsv = tmp_path / "pairs.tsv"
-    tsv.write_text("".join(lines), encoding="utf-8")
-    return [
-        "-m",
-        "utils.train",
-        "--tsv",
-        tsv,
-        *SMALL.split(),
-        "--out",
-        tmp_path / "model",
-    ]
-
-
-def worker(parent, rank):
-    """The process of this rank among torchrun's children, once it is there."""
-    psutil = pytest.importorskip("psutil")
-    for child in psutil.Process(parent.pid).children(recursive=True):
-        try:
-            if child.environ().get("RANK") == str(rank):
-                return child
-        except psutil.Error:
-            continue
-    return None
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows kills otherwise")
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_killed_process_leaves_a_checkpoint_to_use_and_to_resume(
-    command, tmp_path, rank
-):
-    last = tmp_path / "model.last.safetensors"
-    training = subprocess.Popen(
-        list(map(str, [*TWO, *command])),
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        while not last.exists() and training.poll() is None:
-            time.sleep(0.02)
-        worker(training, rank).kill()  # in the middle of whatever it is doing
-        _, messages = training.communicate()
-    finally:
-        training.kill()
-    assert training.returncode != 0 and "SIGKILL" in messages
-
-    stored = load_checkpoint(last)
-    epochs = len(stored.training["history"])
-    assert 1 <= epochs < EPOCHS
-    best = load_checkpoint(tmp_path / "model.safetensors")
-    result = translate_tokens(best.model, [["the", "dog"]], *best[1:3], max_steps=5)
-    assert len(result[0].tokens) > 0
-
-    out = ["--out", tmp_path / "model"]
-    assert f"epoch {EPOCHS} of" in run(*ONE, "-m", "utils.train", "--resume", *out)
-    history = load_checkpoint(last).training["history"]
-    assert history[:epochs] == stored.training["history"] and len(history) == EPOCHS
-
-
-def test_one_process_and_two_learn_the_same(command, tmp_path):
+@pytest.mark.slow
+@needs_gloo
+def test_one_process_and_two_learn_the_same(tmp_path):
     """Without dropout, the losses of all epochs agree, so the command is unchanged."""
+    write_pairs(tmp_path / "pairs.tsv")
     losses = []
-    for name, start in (("one", ONE), ("two", TWO)):
-        short = ["--dropout", 0, "--num-epochs", 3, "--out", tmp_path / name]
-        said = run(*start, *command, *short)
-        saved = load_checkpoint(tmp_path / f"{name}.last.safetensors")
-        history = saved.training["history"]
-        losses.append([e[f"{k}_loss"] for e in history for k in ("train", "valid")])
-        assert said.count("the best epoch is ") == 1  # one process speaks for both
-    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    for number in (1, 2):
+        words = f"{NEW} --out {number} --num-epochs 3 --dropout 0 --batch-size 19"
+        printed, errors = start(tmp_path, words, number).communicate()
+        assert printed.count("the best epoch is ") == 1, errors  # one speaks for both
+        for epoch in history(tmp_path, number):
+            losses.append((epoch["train_loss"], epoch["valid_loss"]))
+    one, two = torch.tensor(losses).chunk(2)
+    torch.testing.assert_close(one, two, rtol=1e-3, atol=0)
 
 
-def test_an_error_is_said_once():
-    words = "--tsv none.tsv --source en --target fr --out m".split()
-    command = [*TWO, "-m", "utils.train", *words]
-    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True)
-    assert done.returncode != 0
-    assert done.stderr.count(b"error: there is no file none.tsv") == 1
+@pytest.mark.slow
+@needs_gloo
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows kills otherwise")
+def test_a_killed_process_leaves_a_training_to_resume(tmp_path):
+    write_pairs(tmp_path / "pairs.tsv")
+    training = start(tmp_path, f"{NEW} --num-epochs 200", 2)
+    assert any(line.startswith("epoch 1 ") for line in training.stdout)
+    psutil.Process(training.pid).children()[-1].kill()  # whatever it is doing
+    training.communicate()
+    assert training.returncode != 0
+    before = history(tmp_path, "model")
+    resume = f"--resume --out model --num-epochs {len(before) + 1}"
+    start(tmp_path, resume).communicate()
+    after = history(tmp_path, "model")
+    assert len(after) == len(before) + 1 and after[:-1] == before
 
 
-if __name__ == "__main__":
-    work(sys.argv[1])
+@pytest.mark.slow
+@needs_gloo
+def test_an_error_is_said_once(tmp_path):
+    _, errors = start(tmp_path, NEW, 2).communicate()
+    assert errors.count("error: there is no file pairs.tsv") == 1

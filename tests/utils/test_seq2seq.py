@@ -1,4 +1,4 @@
-"""Encoder and decoders against plain loops, values and gradients, part by part."""
+"""Encoder, bridge and decoders against plain loops: values and gradients."""
 
 import pytest
 import torch
@@ -7,17 +7,14 @@ from helpers.models import (
     GRU,
     SIZES,
     a_batch,
-    a_model,
     assert_as_specified,
     bahdanau,
     by_loops,
-    encoder_by_loops,
     gru_by_loops,
     loud,
 )
 
 from utils.models import build_model
-from utils.seq2seq import Bridge
 
 # Layers, both ways, sizes that agree or don't: what a part must get right.
 SHAPES = {
@@ -47,41 +44,6 @@ def test_a_model_equals_the_loops(kind, shape):
     model = loud(build_model(kind, **SIZES, **SHAPES[shape]))
     step = {"attention": attention, "fixed": fixed}[kind]
     assert_as_specified(model, by_loops(step))
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_encoder_equals_the_loops_and_has_read_no_padding(shape):
-    encoder = loud(build_model("fixed", **SIZES, **SHAPES[shape])).encoder
-    source, _, lens = a_batch()
-    outputs, hidden_state = encoder(source, lens)
-    for b, length in enumerate(lens):
-        annotations, last = encoder_by_loops(encoder, source[b, :length])
-        torch.testing.assert_close(outputs[b, :length], annotations)
-        torch.testing.assert_close(hidden_state[:, b], last)
-        assert not outputs[b, length:].any()
-
-
-def test_the_bridge_hands_on_what_fits_and_maps_the_rest():
-    last = torch.randn(2, 3, 4)
-    assert Bridge(4, 4)(last) is last and not list(Bridge(4, 4).parameters())
-    bridge = Bridge(4, 6)
-    torch.testing.assert_close(bridge(last), torch.tanh(bridge.map(last)))
-
-
-def test_the_first_state_holds_what_its_names_say():
-    source, _, lens = a_batch()
-    model = a_model("attention")
-    outputs, last = model.encoder(source, lens)
-    state = model.decoder.init_state((outputs, last), lens)
-    assert state.enc_outputs is outputs and state.enc_valid_lens is lens
-    keys = model.decoder.attention.W_k(outputs)
-    torch.testing.assert_close(state.projected_keys, keys)
-    torch.testing.assert_close(state.hidden_state, model.decoder.bridge(last))
-    assert state.attention_weights is None  # nothing has been attended to
-    fixed = a_model("fixed").decoder
-    state = fixed.init_state((outputs, last))
-    assert torch.equal(state.context, last[-1]) and not torch.equal(last[0], last[-1])
-    torch.testing.assert_close(state.hidden_state, fixed.bridge(last))
 
 
 @pytest.mark.parametrize("kind", ["attention", "fixed"])

@@ -21,19 +21,17 @@ def drawn(name):
 @pytest.mark.parametrize("name", OTHER)
 def test_what_all_tasks_share(name):
     """A seed draws the same again, no source twice; links and words are known."""
-    corpus = drawn(name)
+    corpus, small = drawn(name), {"train": 30, "test": 8}
     pairs = sum(corpus.splits.values(), [])
     assert len({pair.source for pair in pairs}) == len(pairs) == 640
-    small = {"train": 30, "test": 8}
     splits = [getattr(tasks, name)(small, seed).splits for seed in (0, 0, 1)]
     assert splits[0] == splits[1] != splits[2]
-    src_vocab, tgt_vocab = corpus.vocabs()  # of the training split
+    known = [vocab.token_to_idx.keys() for vocab in corpus.vocabs()]  # of training
     for pair in pairs:
+        assert {*pair.source} <= known[0] and {*pair.target} <= known[1]
         assert all(j < len(pair.source) for j, _ in pair.alignment)
         marks = {i for i, word in enumerate(pair.target) if word in ("-", ",")}
         assert {i for _, i in pair.alignment} == set(range(len(pair.target))) - marks
-        assert all(word in src_vocab for word in pair.source)
-        assert all(word in tgt_vocab for word in pair.target)
 
 
 # --- stories ---------------------------------------------------------------------
@@ -47,28 +45,19 @@ STORY = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "answer"),
-    [
+def test_the_last_fact_counts_and_is_linked():
+    for kind, name, answer in (
         ("person", "baker", ("garden", 2)),
         ("person", "painter", None),
         ("holder", "key", ("baker", 4)),
-        ("holder", "hat", None),
         ("thing", "key", ("garden", 2)),
         ("thing", "hat", None),
-    ],
-)
-def test_the_last_fact_counts(kind, name, answer):
-    assert tasks.last_fact(kind, name, STORY) == answer
-
-
-def test_a_question_is_asked_with_its_answer_linked():
+    ):
+        assert tasks.last_fact(kind, name, STORY) == answer
     pair = tasks.ask("holder", "key", STORY)
     end = "the nurse sent the key to the baker . who has the key ?"
     assert " ".join(pair.source).endswith(end)
-    assert pair.target == ("baker",) and pair.tags == {"holder"}
-    ((j, i),) = pair.alignment
-    assert (pair.source[j], i) == ("baker", 0) and j > 30  # not the first "baker"
+    assert pair[1:4] == (("baker",), {(len(pair.source) - 7, 0)}, {"holder"})
 
 
 def read_story(pair):
@@ -127,39 +116,34 @@ def test_a_headline_follows_its_rule():
             for j, i in pair.alignment:
                 word = pair.source[j]
                 assert pair.target[i] == tasks.DEEDS.get(word, word)
-            order = [j for j, _ in sorted(pair.alignment, key=lambda link: link[1])]
-            assert order == sorted(order)
 
 
 # --- dates -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("day", "form", "text"),
+    "day, form, text",
     [
-        (date(1998, 3, 7), "{d} {mon} {year}", "7␣mar␣1998"),
-        (date(1998, 3, 7), "{dd}/{mm}/{year}", "07/03/1998"),
-        (date(1998, 3, 7), "{weekday}, {d} {month}", "saturday,␣7␣march"),
-        (date(1998, 3, 1), "the {nth}", "the␣1st"),
-        (date(1998, 3, 11), "the {nth}", "the␣11th"),
-        (date(1998, 3, 22), "the {nth}", "the␣22nd"),
-        (date(1998, 3, 13), "the {nth}", "the␣13th"),
+        ("1998-03-07", "{d} {mon} {year}", "7␣mar␣1998"),
+        ("1998-03-07", "{weekday}, {dd}/{mm}", "saturday,␣07/03"),
+        ("1998-03-01", "the {nth} of {month}", "the␣1st␣of␣march"),
+        ("1998-03-11", "{nth}", "11th"),
+        ("1998-03-22", "{nth}", "22nd"),
+        ("1998-03-13", "{nth}", "13th"),
     ],
 )
 def test_a_date_is_written_in_its_form(day, form, text):
-    pair = tasks.write_date(day, form)
-    assert "".join(pair.source) == text and "".join(pair.target) == str(day)
-    assert pair.tags == {form}
+    pair = tasks.write_date(date.fromisoformat(day), form)
+    assert pair == (tuple(text), tuple(day), pair.alignment, {form}, frozenset())
 
 
 def test_digits_are_linked_with_their_digits_and_months_with_their_names():
     pair = tasks.write_date(date(1998, 3, 7), "{d} {mon} {year}")
-    linked = {i: sorted(j for j, k in pair.alignment if k == i) for i in range(10)}
-    assert linked[0] == [6] and linked[3] == [9]  # year, digit by digit
-    assert linked[5] == linked[6] == [2, 3, 4]  # m, a, r
-    assert linked[8] == linked[9] == [0]  # both digits of 07 from the one written
-    pair = tasks.write_date(date(1998, 12, 17), "{dd}/{mm}/{year}")
-    assert {(0, 8), (1, 9), (3, 5), (4, 6)} <= pair.alignment
+    month = {(j, i) for j in (2, 3, 4) for i in (5, 6)}  # m, a, r
+    year = {(6, 0), (7, 1), (8, 2), (9, 3)}
+    assert pair.alignment == {*year, *month, (0, 8), (0, 9)}  # 07 from the one written
+    pair = tasks.write_date(date(1998, 12, 17), "{dd}/{mm}")
+    assert pair.alignment == {(0, 8), (1, 9), (3, 5), (4, 6)}
 
 
 def test_dates_are_true_and_no_day_of_a_test_is_in_training():
@@ -186,21 +170,16 @@ def test_drawing_ends_when_nothing_new_is_left():
     assert len(tasks.draw_splits({"train": 4, "test": 1}, draw, 0)["test"]) == 1
     with pytest.raises(ValueError, match="split 'test'.* after 1 hardly"):
         tasks.draw_splits({"train": 4, "test": 2}, draw, 0)
-    with pytest.raises(ValueError, match="the size of 'test' must be a whole number"):
-        tasks.dates({"test": 0})
 
 
 def test_joined_pairs():
     links, tags = frozenset({(0, 0)}), frozenset({"tag"})
-    pairs = [
-        Pair((f"s{n}", "."), (f"t{n}", "u", "."), links, tags, links) for n in range(4)
-    ]
+    pairs = [Pair((f"s{n}", "."), (f"t{n}", "."), links, tags, links) for n in range(4)]
     joined = tasks.join_pairs(pairs)
     for pair in joined:
-        first, comma, word, second, stop = pair.source
-        assert (comma, word, stop) == (",", "but", ".") and first != second
-        mirrored = (first.replace("s", "t"), "u", ",", "mais")
-        assert pair.target == (*mirrored, second.replace("s", "t"), "u", ".")
+        a, b = pair.source[0][1], pair.source[3][1]
+        assert a != b and pair.source == (f"s{a}", ",", "but", f"s{b}", ".")
+        assert pair.target == (f"t{a}", ",", "mais", f"t{b}", ".")
         assert pair[2:] == (None, tags, frozenset())  # no link of a part is left
     for place in (0, 3):  # everyone is first once, and second once
         assert sorted(p.source[place] for p in joined) == ["s0", "s1", "s2", "s3"]

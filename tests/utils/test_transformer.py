@@ -1,5 +1,6 @@
 """Heads, positions and the Transformer: against loops, and against torch.nn."""
 
+import itertools
 import math
 
 import pytest
@@ -24,26 +25,17 @@ same = torch.testing.assert_close
 # --- attention ----------------------------------------------------------------------
 
 
-def heads_by_loops(attention, queries, states):
-    """One sentence, one query and one head at a time -> contexts (Q, H), weights."""
-    H = attention.W_o.in_features
-    D = H // attention.num_heads
-    W_k, W_v = attention.W_kv.weight.split(H)
-    rows, all_weights = [], []
-    for query in queries:
-        parts, weights = [], []
-        for n in range(attention.num_heads):
-            own = slice(n * D, (n + 1) * D)
-            q = attention.W_q.weight[own] @ query
-            scores = [q @ (W_k[own] @ h) / math.sqrt(D) for h in states]
-            powers = [torch.exp(e) for e in scores]
-            a = [p / sum(powers) for p in powers]
-            mixed = zip(a, states, strict=True)
-            parts.append(sum(w * (W_v[own] @ h) for w, h in mixed))
-            weights.append(torch.stack(a))
-        rows.append(attention.W_o.weight @ torch.cat(parts))
-        all_weights.append(torch.stack(weights))
-    return torch.stack(rows), torch.stack(all_weights, dim=1)  # (Q, H), (N, Q, K)
+def heads_by_loops(attention, query, states):
+    """One sentence and query, one head at a time -> context (H,), weights (N, K)."""
+    W_k, W_v = attention.W_kv.weight.chunk(2)
+    W_q, parts, all_weights = attention.W_q.weight, [], []
+    for q, k, v in zip(*(W.chunk(N) for W in (W_q, W_k, W_v)), strict=True):
+        scores = [(q @ query) @ (k @ h) / math.sqrt(H / N) for h in states]
+        powers = [torch.exp(score) for score in scores]
+        weights = torch.stack(powers) / sum(powers)
+        parts.append(sum(w * (v @ h) for w, h in zip(weights, states, strict=True)))
+        all_weights.append(weights)
+    return attention.W_o.weight @ torch.cat(parts), torch.stack(all_weights)
 
 
 def test_heads_equal_the_loops_and_their_gradients():
@@ -51,126 +43,85 @@ def test_heads_equal_the_loops_and_their_gradients():
     attention = MultiHeadAttention(7, 5, H, N).double()
     queries = torch.randn(3, 2, 5).double().requires_grad_()
     states = torch.randn(3, 4, 7).double().requires_grad_()
-    contexts = attention(queries, states, states, LENS)
-    rows = []
-    for b, n in enumerate(LENS):
-        expected, weights = heads_by_loops(attention, queries[b], states[b, :n])
-        same(attention.head_weights[b, ..., :n], weights.detach())
-        assert not attention.head_weights[b, ..., n:].any()
-        rows.append(expected)
-    same(contexts, torch.stack(rows))
+    contexts, rows = attention(queries, states, states, LENS), []
+    for b, q in itertools.product(range(3), range(2)):
+        n, weights = LENS[b], attention.head_weights[b, :, q]
+        row, expected = heads_by_loops(attention, queries[b, q], states[b, :n])
+        same(weights[:, :n], expected.detach())
+        assert not weights[:, n:].any()
+        rows.append(row)
+    expected = torch.stack(rows).view(3, 2, H)
+    same(contexts, expected)
     same(attention.attention_weights, attention.head_weights.mean(dim=1))
-    inputs, slope = (
-        [queries, states, *attention.parameters()],
-        torch.randn_like(contexts),
-    )
-    ours, theirs = (
-        torch.autograd.grad((found * slope).sum(), inputs)
-        for found in (contexts, torch.stack(rows))
-    )
-    same(ours, theirs)
-
-
-def test_heads_that_do_not_divide_the_units_and_values_of_their_own_are_refused():
-    for heads, words in ((0, "num_heads must be a whole"), (5, "divides them")):
-        with pytest.raises(ValueError, match=words):
-            MultiHeadAttention(H, H, H, heads)
-    attention, x = MultiHeadAttention(H, H, H, N), torch.randn(1, 4, H)
-    attention(x, x, x.clone())
+    inputs, slope = [queries, states, *attention.parameters()], torch.randn(3, 2, H)
+    ours = torch.autograd.grad((contexts * slope).sum(), inputs)
+    same(ours, torch.autograd.grad((expected * slope).sum(), inputs))
     with pytest.raises(ValueError, match="keys as values"):
-        attention(x, x, x + 1)
+        attention(queries, states, states + 1)
 
 
 # --- positions and the causal mask --------------------------------------------------
 
 
 def test_position_codes_equal_the_formula():
-    codes = position_codes(torch.tensor([0, 3, 50]), 6)
-    for row, position in zip(codes.tolist(), (0, 3, 50), strict=True):
-        for i in range(3):
-            angle = position / 10_000 ** (2 * i / 6)
-            assert row[2 * i] == pytest.approx(math.sin(angle), abs=1e-5)
-            assert row[2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-5)
-
-
-def test_positions_go_on_where_they_stopped():
-    x = torch.randn(2, 7, H)
-    parts = torch.cat((add_positions(x[:, :4]), add_positions(x[:, 4:], start=4)), 1)
-    same(add_positions(x), parts)
-    same(add_positions(x)[0] - x[0], position_codes(torch.arange(7), H))
-
-
-@torch.no_grad()
-def test_without_positions_the_encoder_knows_no_order(monkeypatch):
-    model, order = a_model("transformer"), [2, 0, 3, 1]
-    source, lens = torch.tensor([[4, 5, 6, 7]]), torch.tensor([4])
-    states, shuffled = (model.encoder(x, lens)[0] for x in (source, source[:, order]))
-    assert (states[:, order] - shuffled).abs().max() > 0.1
-    monkeypatch.setattr("utils.transformer.add_positions", lambda x, start=0: x)
-    states, shuffled = (model.encoder(x, lens)[0] for x in (source, source[:, order]))
-    same(states[:, order], shuffled)
+    places = [0, 3, 50]
+    codes = position_codes(torch.tensor(places), 6).tolist()
+    for row, place in zip(codes, places, strict=True):
+        for i, pair in enumerate(zip(row[::2], row[1::2], strict=True)):
+            angle = place / 10_000 ** (2 * i / 6)
+            assert pair == pytest.approx((math.sin(angle), math.cos(angle)), abs=1e-5)
+    x = torch.randn(2, 4, H)
+    same(add_positions(x, start=3)[0], x[0] + position_codes(torch.arange(3, 7), H))
 
 
 # --- the whole model ----------------------------------------------------------------
-
-
-def torch_decoder_layer(ours, num_ffn):
-    """nn.TransformerDecoderLayer with the weights of a TransformerLayer."""
-    theirs = nn.TransformerDecoderLayer(
-        H, N, num_ffn, dropout=0.0, batch_first=True, norm_first=True
-    ).eval()
-    pairs = (
-        (theirs.self_attn, ours.self_attention),
-        (theirs.multihead_attn, ours.attention),
-    )
-    for copy, own in pairs:  # their biases are 0 as they start
-        copy.in_proj_weight.copy_(torch.cat((own.W_q.weight, own.W_kv.weight)))
-        copy.out_proj.weight.copy_(own.W_o.weight)
-    theirs.linear1.load_state_dict(ours.ffn[0].state_dict())
-    theirs.linear2.load_state_dict(ours.ffn[2].state_dict())
-    norms = (theirs.norm1, theirs.norm2, theirs.norm3)
-    for copy, own in zip(norms, ours.norms, strict=True):
-        own.weight.uniform_(0.5, 2)
-        copy.load_state_dict(own.state_dict())
-    return theirs
 
 
 @torch.no_grad()
 def test_a_layer_equals_the_decoder_layer_of_torch():
     torch.manual_seed(0)
     ours = TransformerLayer(H, N, 17).eval()
-    theirs = torch_decoder_layer(ours, 17)
-    x, memory, lens = (
-        torch.randn(3, 4, H),
-        torch.randn(3, 5, H),
-        torch.tensor([5, 3, 1]),
-    )
-    expected = theirs(
+    theirs = nn.TransformerDecoderLayer(H, N, 17, batch_first=True, norm_first=True)
+    for copy, own in (
+        (theirs.self_attn, ours.self_attention),
+        (theirs.multihead_attn, ours.attention),
+    ):  # their biases are 0 as they start
+        copy.in_proj_weight.copy_(torch.cat((own.W_q.weight, own.W_kv.weight)))
+        copy.out_proj.weight.copy_(own.W_o.weight)
+    theirs.linear1, theirs.linear2 = ours.ffn[0], ours.ffn[2]
+    for number, norm in enumerate(ours.norms, start=1):
+        norm.weight.uniform_(0.5, 2)
+        setattr(theirs, f"norm{number}", norm)
+    x, memory = torch.randn(3, 4, H), torch.randn(3, 5, H)
+    lens = torch.tensor([5, 3, 1])
+    expected = theirs.eval()(
         x,
         memory,
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(4),
-        tgt_is_causal=True,
         memory_key_padding_mask=~length_mask(lens, 5),
     )
-    keys, nothing = ours.attention.project_keys(memory), x.new_zeros(3, 0, 2 * H)
-    result, written, weights = ours(x, nothing, causal_lens(x[..., 0]), keys, lens)
+    keys, seen = ours.attention.project_keys(memory), causal_lens(x[..., 0])
+    result, written, weights = ours(x, keys[:, :0], seen, keys, lens)
     same(result, expected)
     assert written.shape == (3, 4, 2 * H)
     same(weights, ours.attention.head_weights)
 
 
 @torch.no_grad()
-def test_the_decoder_is_its_layers_then_norm_and_scores():
+def test_the_model_is_its_layers_of_words_with_positions_then_norm_and_scores():
     """And every layer's heads come back: the weights are their mean."""
     model, (source, target, lens) = a_model("transformer"), a_batch()
-    decoder, (memory, last) = model.decoder, model.encoder(source, lens)
-    assert last is None
+    encoder, decoder = model.encoder, model.decoder
     scores, state = model(source, target, lens)
+    x = add_positions(encoder.embedding(source))
+    for layer in encoder.layers:
+        x = layer(x, src_key_padding_mask=~length_mask(lens, 5))
+    memory = encoder.norm(x)
+    same(encoder(source, lens)[0], memory)
     x, all_weights = add_positions(decoder.embedding(target)), []
     for layer in decoder.layers:
         keys = layer.attention.project_keys(memory)
-        nothing = x.new_zeros(3, 0, keys.shape[2])
-        x, _, weights = layer(x, nothing, causal_lens(target), keys, lens)
+        x, _, weights = layer(x, keys[:, :0], causal_lens(target), keys, lens)
         all_weights.append(weights)
     norm, dense = decoder.dense
     same(scores, dense(norm(x)))

@@ -1,6 +1,5 @@
 """The translating command: a line out for each line in, whatever the lines are."""
 
-import contextlib
 import io
 import subprocess
 import sys
@@ -34,10 +33,10 @@ def expected():
 def command(monkeypatch, capsys):
     """Runs the command on bytes or lines -> what it wrote, and what it said."""
 
-    def run(*arguments, lines=SENTENCES, model=MODEL, ending=""):
+    def run(*arguments, lines=SENTENCES, model=MODEL, ending="", stream=io.BytesIO):
         if not isinstance(lines, bytes):
             lines = "".join(f"{line}\n" for line in lines).encode()
-        stdin = SimpleNamespace(buffer=io.BytesIO(lines), isatty=lambda: False)
+        stdin = SimpleNamespace(buffer=stream(lines), isatty=lambda: False)
         monkeypatch.setattr(sys, "stdin", stdin)
         if ending:
             with pytest.raises(SystemExit, match=ending):
@@ -62,9 +61,9 @@ def test_a_line_for_each_line(command, expected, monkeypatch):
 
 def test_a_beam_is_that_of_python(command):
     model, *vocabs = load_checkpoint(MODEL)[:3]
-    options = {"beam_size": 3, "length_penalty": 0.5}
-    found = [one.text for one in in_python(model, SENTENCES, *vocabs, **options)]
-    assert command("--beam", 3, "--length-penalty", 0.5).out.splitlines() == found
+    found = in_python(model, SENTENCES, *vocabs, beam_size=3, length_penalty=0.5)
+    out = command("--beam", 3, "--length-penalty", 0.5).out
+    assert out.splitlines() == [one.text for one in found]
 
 
 def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expected):
@@ -98,7 +97,6 @@ def test_the_output_is_utf8_whatever_the_system_has(command, expected, monkeypat
     monkeypatch.setattr(sys, "stdout", out)
     command()
     assert out.buffer.getvalue().decode("utf-8").splitlines() == expected
-    assert not "".join(expected).isascii()
 
 
 def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_path):
@@ -109,17 +107,14 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
     assert said.startswith("BLEU 100.00  nrefs:1|case:lc|") and "chrF 100.00" in said
     table = [f"{one}\t{other}" for one, other in zip(SENTENCES, expected, strict=True)]
     out, again = command("--tsv", "--score", lines=table)
-    assert again == said
-    assert out.splitlines() == [
-        f"{line}\t{text}" for line, text in zip(table, expected, strict=True)
-    ]
+    rows = zip(table, expected, strict=True)
+    assert again == said and out.splitlines() == list(map("\t".join, rows))
     assert command("--tsv").out.splitlines()[0] == f"{SENTENCES[0]}\t{expected[0]}"
     assert "BLEU 0.00" in command("--tsv", "--score", lines=[""]).err  # an empty one
     path.write_text("eins\nzwei\n", encoding="utf-8")
     out, _ = command("--score", path, ending="there are 2 references and 3 lines")
     assert out.splitlines() == expected  # nothing is lost
-    out, _ = command("--tsv", "--score", ending="line 1: there is no second column")
-    assert len(out.splitlines()) == len(expected)
+    command("--tsv", "--score", ending="line 1: there is no second column")
 
 
 def test_a_heatmap_is_of_one_sentence(command, tmp_path):
@@ -139,7 +134,6 @@ def test_a_heatmap_is_of_one_sentence(command, tmp_path):
     [
         (["--beam", "0"], "error: --beam must be a whole number .*, got 0"),
         (["--length-penalty", "-1"], "error: --length-penalty must be at least 0"),
-        (["--beam", "many"], "2"),
         (["--score"], "2"),
         (["--score", "none"], "error: there is no file none"),
     ],
@@ -155,28 +149,25 @@ def test_models_that_are_none(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_enough_and_a_file_that_grows(tmp_path):
-    """As `head` does; and the first lines come before the last ones are there."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "utils.translate", str(MODEL)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    process.stdin.write(f"{SENTENCES[0]}\n".encode() * translate.CHUNK)
-    process.stdin.flush()
+def test_a_reader_that_has_enough_as_head_has(tmp_path):
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[0]}\n" * 2 * translate.CHUNK)
+    with (tmp_path / "in.txt").open() as lines:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "utils.translate", str(MODEL)],
+            cwd=ROOT,
+            stdin=lines,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
     assert process.stdout.readline().strip()
     process.stdout.close()
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(f"{SENTENCES[0]}\n".encode() * 10 * translate.CHUNK)
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.close()
-    assert process.stderr.read() == b"" and process.wait() == 0
-    process.stderr.close()
+    with process.stderr as said:
+        assert said.read() == b"" and process.wait() == 0
 
 
-def test_each_line_is_written_before_the_next_is_read(expected, monkeypatch, capsys):
+def test_each_line_is_written_before_the_next_is_read(
+    command, expected, monkeypatch, capsys
+):
     written = []
 
     class Stream(io.BytesIO):
@@ -184,9 +175,6 @@ def test_each_line_is_written_before_the_next_is_read(expected, monkeypatch, cap
             written.append(capsys.readouterr().out.rstrip())
             return super().readline(*size)
 
-    lines = Stream("".join(f"{line}\n" for line in SENTENCES).encode())
-    stdin = SimpleNamespace(buffer=lines, isatty=lambda: False)
-    monkeypatch.setattr(sys, "stdin", stdin)
     monkeypatch.setattr(translate, "CHUNK", 1)
-    translate.main([str(MODEL)])
+    command(stream=Stream)
     assert written == ["", *expected]

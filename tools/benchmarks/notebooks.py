@@ -5,10 +5,9 @@ kernel can be told from that of the others. Nothing is written into the notebook
 paths are given, they alone are measured, and printed: the README stays as it is.
 """
 
-import json
+import multiprocessing
 import os
 import re
-import subprocess
 import sys
 import time
 from datetime import datetime
@@ -70,13 +69,6 @@ def used_by_the_kernel():
     return used.ru_utime + used.ru_stime, peak / 1e6
 
 
-def in_a_process(path):
-    """`execute` in a new process, with the kernel's own backend for figures."""
-    command = [sys.executable, "-m", "tools.benchmarks.notebooks", "--one", str(path)]
-    own = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
-    return json.loads(subprocess.check_output(command, cwd=ROOT, env=own))
-
-
 def sums(rows):
     """What is asked of all notebooks together, in sentences."""
     minutes = sum(row["seconds of processor"] for row in rows) / 60
@@ -90,18 +82,18 @@ def sums(rows):
     )
 
 
-def main(paths):
+def main(given):
+    os.environ.pop("MPLBACKEND", None)  # a kernel chooses its own
+    paths = map(Path, given) if given else sorted((ROOT / "notebooks").glob("*.ipynb"))
     rows = []
-    for path in paths or sorted((ROOT / "notebooks").glob("*.ipynb")):
-        rows.append(in_a_process(Path(path).resolve()))
-        print(*(f"{name} {value}" for name, value in rows[-1].items()), sep=", ")
-    if not paths:
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as processes:
+        for row in processes.imap(execute, paths, chunksize=1):
+            rows.append(row)
+            print(*(f"{name} {value}" for name, value in row.items()), sep=", ")
+    if not given:
         table = report.markdown(HEAD, [row.values() for row in rows])
         report.write("notebooks", f"{table}\n\n{sums(rows)}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(execute(Path(sys.argv[2]))))
-    else:
-        main(sys.argv[1:])
+    main(sys.argv[1:])

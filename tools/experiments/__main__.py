@@ -18,7 +18,6 @@ EXPERIMENTS = (
     "own_pieces",
     "long_sentences",
     "choices",
-    "score_speed",
     "rnnsearch",
     "tasks",
     "transformer",

@@ -13,7 +13,7 @@ import torch
 
 from tools.experiments import models
 from tools.experiments.provenance import data_file, read
-from tools.experiments.runs import build, trained
+from tools.experiments.runs import build, share, trained
 from utils.checkpoint import load_checkpoint
 from utils.data import Batch
 from utils.decoding import beam_search
@@ -67,21 +67,19 @@ def load(settings, name, seed):
 def search(model, pairs, vocabs, beam_size, length_penalty):
     """For each pair the words of its translation, and their log-probability."""
     source, lens, *_ = Batch.from_pairs(pairs, *vocabs)
-    more = {"length_penalty": length_penalty}
-    ids, log_probs, _ = beam_search(model, source, lens, beam_size, **more)
-    rows = zip(ids, log_probs.tolist(), strict=True)
-    return [(vocabs[1].to_words(row.tolist()), log_prob) for row, log_prob in rows]
+    ids, log_probs, _ = beam_search(
+        model, source, lens, beam_size, length_penalty=length_penalty
+    )
+    rows = zip(ids.tolist(), log_probs.tolist(), strict=True)
+    return [(vocabs[1].to_words(row), log_prob) for row, log_prob in rows]
 
 
 def search_exactly(model, pairs, vocabs, max_rows):
     """The same by exact search; and for each whether the search went through."""
-    found, certain = [], []
-    for pair in pairs:
-        source, lens, *_ = Batch.from_pairs([pair], *vocabs)
-        ids, log_prob, through = exact_search(model, source, lens, max_rows)
-        found.append((vocabs[1].to_words(ids.tolist()), log_prob))
-        certain.append(through)
-    return found, certain
+    batches = [Batch.from_pairs([pair], *vocabs) for pair in pairs]
+    rows = [exact_search(model, b.source, b.source_lens, max_rows) for b in batches]
+    found = [(vocabs[1].to_words(ids.tolist()), log_prob) for ids, log_prob, _ in rows]
+    return found, [certain for _, _, certain in rows]
 
 
 @torch.no_grad()
@@ -97,40 +95,35 @@ def judge(found, best, references, greedy, short):
 
     best: for each sentence the most probable that any search found. search_errors: the
     share of sentences whose translation is less probable than that. gain: of BLEU,
-    against greedy decoding of the same sentences, the first ones if found is shorter.
+    against greedy decoding of the same sentences, the first ones if found is shorter;
+    gain_range: of other sentences of this kind.
     """
-    n = len(found)
-    best, references, greedy = best[:n], references[:n], greedy[:n]
-    words, plain = ([words for words, _ in side] for side in (found, greedy))
-    margin = 1e-4  # of rounding
+    n, references = len(found), references[: len(found)]
+    words, plain = ([words for words, _ in side[:n]] for side in (found, greedy))
+    lengths = list(zip(map(len, words), map(len, references), strict=True))
+    score = bleu(words, references)
 
-    def below(other):
-        rows = zip(found, other, strict=True)
-        return share([ours[1] < theirs[1] - margin for ours, theirs in rows])
+    def below(other, margin=1e-4):  # of rounding
+        rows = zip(found, other[:n], strict=True)
+        return share([ours[1] < theirs[1] - margin for ours, theirs in rows], 4)
 
-    lengths = [(len(a), len(b)) for a, b in zip(words, references, strict=True)]
     return {
         "sentences": n,
-        "bleu": round(bleu(words, references), 2),
-        "gain": round(bleu(words, references) - bleu(plain, references), 2),
+        "bleu": round(score, 2),
+        "gain": round(score - bleu(plain, references), 2),
+        "gain_range": [round(x, 2) for x in gain_range(words, plain, references)],
         "log_prob": round(sum(log_prob for _, log_prob in found) / n, 4),
         "length_ratio": round(sum(map(len, words)) / sum(map(len, references)), 4),
         "search_errors": below(best),
         "below_greedy": below(greedy),
-        "empty": share([not ours for ours, _ in lengths]),
-        "short": share([ours < short * theirs for ours, theirs in lengths]),
+        "empty": share([not ours for ours, _ in lengths], 4),
+        "short": share([ours < short * theirs for ours, theirs in lengths], 4),
     }
-
-
-def share(found):
-    """How many of these are true, from 0 to 1."""
-    return round(sum(found) / len(found), 4)
 
 
 def run(settings, model, seed):
     """All searches of one model."""
-    shipped = model in SHIPPED
-    sizes = (settings if shipped else settings["shorter"])["beam_sizes"]
+    sizes = (settings if model in SHIPPED else settings["shorter"])["beam_sizes"]
     model, vocabs, pairs, told = load(settings, model, seed)
     references = [list(pair.target) for pair in pairs]
     wide, found = settings["wide"], {}
@@ -138,23 +131,18 @@ def run(settings, model, seed):
         few = wide["sentences"] if size == wide["beam_size"] else None
         found[penalty, size] = search(model, pairs[:few], vocabs, size, penalty)
     exact, certain = search_exactly(model, pairs, vocabs, settings["max_rows"])
-    greedy, five = found[0.0, 1], found[0.0, 5]
     best = [
         max(filter(None, row), key=lambda one: one[1])
         for row in zip_longest(*found.values(), exact)
     ]
-    rows, judged = [], (best, references, greedy, settings["short"])
-    for (penalty, size), one in found.items():
-        row = {"beam_size": size, "length_penalty": penalty, **judge(one, *judged)}
-        if shipped:
-            n = len(one)
-            sides = ([words for words, _ in side[:n]] for side in (one, greedy))
-            row["gain_range"] = gain_range(*sides, references[:n])
-        rows.append(row)
-    empty = zip(empty_log_probs(model, pairs, vocabs), five, strict=True)
+    judged = best, references, found[0.0, 1], settings["short"]
+    empty = zip(empty_log_probs(model, pairs, vocabs), found[0.0, 5], strict=True)
     return {
         **told,
-        "beams": rows,
-        "exact": {"certain": share(certain), **judge(exact, *judged)},
-        "empty_above_width_5": share([a > b for a, (_, b) in empty]),
+        "beams": [
+            {"beam_size": size, "length_penalty": penalty, **judge(one, *judged)}
+            for (penalty, size), one in found.items()
+        ],
+        "exact": {"certain": share(certain, 4), **judge(exact, *judged)},
+        "empty_above_width_5": share([a > b for a, (_, b) in empty], 4),
     }

@@ -94,14 +94,13 @@ def tops_in_gold(values, pair):
 
 def agreement(model, pairs, vocabs):
     """How often the word whose erasure hurts most is linked; and the most attended."""
-    erased, attended = [], []
+    found = {"erased_gold": [], "attended_gold": []}
     for pair in pairs:
         drops, weights = erasure(pair, model, vocabs)
-        erased += tops_in_gold(drops, pair)
+        found["erased_gold"] += tops_in_gold(drops, pair)
         if weights is not None:
-            attended += tops_in_gold(weights, pair)
-    found = {"erased_gold": erased, "attended_gold": attended}
-    return {n: round(sum(tops) / len(tops), 3) for n, tops in found.items() if tops}
+            found["attended_gold"] += tops_in_gold(weights, pair)
+    return {name: runs.share(tops) for name, tops in found.items() if tops}
 
 
 def layers_aer(model, pairs, vocabs):

@@ -31,7 +31,6 @@ from utils.models import build_model
 from utils.tasks import join_pairs
 
 ENDS = 2, 6, 10, 15, 20, 25, 30, 40, 50, 60
-BUCKETS = [(low + 1, high) for low, high in pairwise(ENDS)]
 RATES = 0.006, 0.012, 0.024
 SETTINGS = {
     "direction": "en-fr",
@@ -39,9 +38,8 @@ SETTINGS = {
     "num_hiddens": 128,
     "bidirectional": True,
     "batch_size": 64,
-    "buckets": BUCKETS,
-    # Twice the pairs, half the epochs: 748 updates or 750.
-    "num_epochs": {"15": 4, "30": 2},
+    "buckets": [(low + 1, high) for low, high in pairwise(ENDS)],
+    "num_epochs": {"15": 4, "30": 2},  # 748 updates, or 750 of twice the pairs
     "known": 200,  # training sentences that are tested, of each bucket
     "skipped": 5,  # source words in a row that count as a skip
     "far": 5,  # from a linked word: a far look
@@ -69,8 +67,10 @@ SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
 
 def plan(done):
     """Each arm at its own rate, at both budgets."""
-    budgets, arms = [{"times": 1}, {"times": 3}], [{"arm": arm} for arm in ARMS]
-    return sum((runs.at_own_rate(done, arm, RATES, budgets) for arm in arms), [])
+    budgets, named = [{"times": 1}, {"times": 3}], []
+    for arm in ARMS:
+        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
+    return named
 
 
 def reverse_sources(pairs):
@@ -80,13 +80,11 @@ def reverse_sources(pairs):
 
 def joinable(pairs, least=1, commas=0):
     """Statements of so many source words, with so few commas, without a "but"."""
+    sources = [(pair, pair.source) for pair in pairs if "but" not in pair.source]
     return [
-        p
-        for p in pairs
-        if len(p.source) >= least
-        and p.source[-1] == "."
-        and "but" not in p.source
-        and p.source.count(",") <= commas
+        pair
+        for pair, words in sources
+        if len(words) >= least and words[-1] == "." and words.count(",") <= commas
     ]
 
 
@@ -109,7 +107,7 @@ def score(model, pairs, vocabs, skipped):
     }
     if results[0].attention_weights is not None:
         gaps = [longest_gap(result.attention_weights) for result in results]
-        figures["skips"] = round(sum(gap >= skipped for gap in gaps) / len(gaps), 3)
+        figures["skips"] = runs.share([gap >= skipped for gap in gaps])
     return figures
 
 
@@ -152,19 +150,17 @@ def far_looks(model, pairs, vocabs, far):
     share: of all looks; ahead: of the far ones, those to the right; alike: those at the
     same word as a linked one.
     """
-    looks, ahead, alike = [], [], []
+    found = {"share": [], "ahead": [], "alike": []}
     for weights, pair in zip(forced_weights(model, pairs, vocabs), pairs, strict=True):
         links = pair.alignment | pair.possible
         for i in {i for _, i in links}:
-            look = int(weights[i].argmax())
-            linked = [j for j, target in links if target == i]
-            looks.append(min(abs(look - j) for j in linked) > far)
-            if looks[-1]:
-                ahead.append(look > max(linked))
-                alike.append(pair.source[look] in {pair.source[j] for j in linked})
-    counts = {"share": (looks, len(looks)), "ahead": (ahead, len(ahead))}
-    counts["alike"] = alike, len(alike)
-    return {name: round(sum(x) / max(n, 1), 3) for name, (x, n) in counts.items()}
+            look, linked = int(weights[i].argmax()), [j for j, k in links if k == i]
+            found["share"].append(min(abs(look - j) for j in linked) > far)
+            if found["share"][-1]:
+                words = {pair.source[j] for j in linked}
+                found["ahead"].append(look > max(linked))
+                found["alike"].append(pair.source[look] in words)
+    return {name: runs.share(looks) for name, looks in found.items()}
 
 
 def run(settings, arm, seed, times, lr):
@@ -173,35 +169,31 @@ def run(settings, arm, seed, times, lr):
     known: BLEU of training sentences, in the buckets that were trained on.
     """
     about = {"max_words": 15, **settings, **ARMS[arm]}
-    max_words = about["max_words"]
-    corpus, vocabs = runs.village(settings["direction"])
-    model = runs.build(about["kind"], vocabs, seed, about)
-    pairs, valid = (runs.up_to(corpus[name], max_words) for name in ("train", "valid"))
-    known = in_buckets(pairs, settings["buckets"])
-    tested = in_buckets(corpus["test"] + corpus["long"], settings["buckets"])
-    known = [part[: settings["known"]] for part in known if part]
+    corpus, most = runs.village(settings["direction"])[0], str(about["max_words"])
+    vocabs, pairs, valid, test = runs.short_sentences(about)
+    model, buckets = runs.build(about["kind"], vocabs, seed, about), settings["buckets"]
+    turned = reverse_sources if about.get("reverse") else list
+    known = [part[: settings["known"]] for part in in_buckets(pairs, buckets) if part]
     if about.get("join"):  # half as they are, half of them "A, but B"
         half = len(pairs) // 2
         pairs = pairs[:half] + join_pairs(joinable(pairs))[:half]
-    if about.get("reverse"):
-        pairs, valid = reverse_sources(pairs), reverse_sources(valid)
-        known, tested = (list(map(reverse_sources, parts)) for parts in (known, tested))
-    epochs = times * settings["num_epochs"][str(max_words)]
-    about |= {"num_epochs": epochs, "lr": lr}
-    figures = runs.trained(model, pairs, valid, vocabs, seed, about)
-    scores = [score(model, part, vocabs, settings["skipped"]) for part in tested]
+    about |= {"num_epochs": times * settings["num_epochs"][most], "lr": lr}
+    figures = runs.trained(model, turned(pairs), turned(valid), vocabs, seed, about)
+    scores = [
+        score(model, turned(part), vocabs, settings["skipped"])
+        for part in in_buckets(corpus["test"] + corpus["long"], buckets)
+    ]
     figures |= {name: [found[name] for found in scores] for name in scores[0]}
-    figures["known"] = [runs.bleu_of(model, part, vocabs) for part in known]
+    figures["known"] = [runs.bleu_of(model, turned(part), vocabs) for part in known]
     if arm.startswith("attention"):
-        test = runs.up_to(corpus["test"], max_words)
         figures |= {"windows": {}, "far_looks": {}}
         for name, part in (("test", test), ("long", corpus["long"])):
             read = model, part[: settings["read"]], vocabs
             figures["windows"][name] = windows(*read, settings["reaches"])
             figures["far_looks"][name] = far_looks(*read, settings["far"])
-        halves = joinable(test, *settings["joined"][str(max_words)])
+        halves = joinable(test, *settings["joined"][most])
         figures["joined"] = [
             runs.bleu_of(model, part, vocabs) if len(part) >= 20 else None
-            for part in in_buckets(join_pairs(halves), settings["buckets"])
+            for part in in_buckets(join_pairs(halves), buckets)
         ]
     return figures

@@ -10,12 +10,10 @@ Each is saved in data/models with its settings and its scores on the test split.
 import sys
 
 from tools.experiments.provenance import DATA, READ, provenance
-from tools.experiments.runs import aer_of, bleu_of, build, village
+from tools.experiments.runs import aer_of, bleu_of, build, trained, village
 from utils.alignment import forced_weights
 from utils.checkpoint import load_checkpoint, save_checkpoint
-from utils.data import BatchLoader
 from utils.plotting import show_heatmap
-from utils.training import Trainer
 
 FOLDER = DATA / "models"
 SETTINGS = {
@@ -33,33 +31,21 @@ SETTINGS = {
 def train(direction, settings=SETTINGS):
     """Train, score and save one direction."""
     READ.clear()
-    corpus, vocabs = village(direction)
-    seed = settings["seed"]
+    (corpus, vocabs), seed = village(direction), settings["seed"]
     model = build("attention", vocabs, seed, settings)
-    loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"], seed)
-    valid = BatchLoader(corpus["valid"], *vocabs, 256)
-    trainer = Trainer(model, loader, settings["num_epochs"], valid, settings["lr"])
-    trainer.fit(progress=sys.stderr.isatty())
+    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, settings)
     notes = {
         "command": "make model",
         "corpus": f"Village {direction}",
         "settings": settings,
-        "seconds": round(trainer.seconds),
-        "valid_loss": trainer.history[-1]["valid_loss"],
-        **score(model, corpus["test"], vocabs),
+        **figures,
+        "test_bleu": bleu_of(model, corpus["test"], vocabs),
+        "test_aer": aer_of(model, corpus["test"], vocabs),
         **provenance(),
     }
     path = FOLDER / f"village-{direction}.safetensors"
     save_checkpoint(path, model, *vocabs, notes=notes)
     print(path.name, notes)
-
-
-def score(model, pairs, vocabs):
-    """Free-running BLEU, and the error rate of the weights against gold alignments."""
-    return {
-        "test_bleu": bleu_of(model, pairs, vocabs),
-        "test_aer": aer_of(model, pairs, vocabs),
-    }
 
 
 def draw_picture():

@@ -20,8 +20,7 @@ import torch
 
 from tools.experiments.own_text import BEAM
 from tools.experiments.provenance import DATA, data_file, read
-from tools.experiments.runs import aer_of
-from utils import by_hand
+from tools.experiments.runs import aer_of, loss
 from utils.checkpoint import Checkpoint, save_checkpoint
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
@@ -36,14 +35,13 @@ from utils.metrics import (
 )
 from utils.recipe import Settings, fit, make_model, make_vocabs
 from utils.subwords import as_spelled
-from utils.training import batch_loss, evaluate_loss
+from utils.training import evaluate_loss
 
 MODEL = DATA / "models" / "multi30k-de-en.safetensors"
 SETTINGS = {
     **asdict(Settings()),
     "beam": BEAM,
     "buckets": [(1, 8), (9, 11), (12, 14), (15, 18), (19, 99)],
-    "examples": [8, 11, 14, 17],  # words of the sentences shown: the first of each
     "frequent": 100,  # words of each language, of which it is counted how many are cut
     "timed": 100,  # updates, for the seconds of one
     "near": 3,  # words that a near-copy of a training sentence differs in, at most
@@ -66,12 +64,19 @@ RELEASED = {"kind": "released translator"}
 FIXED = {"kind": "fixed translator"}
 TRANSFORMER = {"kind": "transformer", "lr": 1e-3}  # the recipe's rate for it
 HALF = {"num_epochs": 6}
+BRIEF = "Transformer, half the epochs"
 FULL = {
     "small": {},
     "large": LARGE,
     "large, byte pairs": FASTER,
     "large, released order": {**FASTER, **RELEASED},
 }
+
+
+def at_rates(name, changes, *rates):
+    return {f"{name}, rate {lr}": {**changes, "lr": lr} for lr in rates}
+
+
 ARMS = {  # what differs from the small full model
     **FULL,
     "half the epochs": HALF,
@@ -91,15 +96,11 @@ ARMS = {  # what differs from the small full model
     "no label smoothing": {"label_smoothing": 0.0},
     "no remedies": {"alpha": 0.0, "dropout": 0.0, "label_smoothing": 0.0},
     "fixed context": FIXED,
-    "fixed context, rate 0.001": {**FIXED, "lr": 0.001},
-    "fixed context, rate 0.006": {**FIXED, "lr": 0.006},
-    "fixed context, rate 0.012": {**FIXED, "lr": 0.012},
+    **at_rates("fixed context", FIXED, 0.001, 0.006, 0.012),
     "Transformer": TRANSFORMER,
-    "Transformer, rate 0.002": {**TRANSFORMER, "lr": 0.002},
-    "Transformer, half the epochs": {**TRANSFORMER, **HALF},
-    "Transformer, half the epochs, rate 0.0005": {**TRANSFORMER, **HALF, "lr": 0.0005},
-    "Transformer, half the epochs, rate 0.002": {**TRANSFORMER, **HALF, "lr": 0.002},
-    "Transformer, half the epochs, rate 0.004": {**TRANSFORMER, **HALF, "lr": 0.004},
+    **at_rates("Transformer", TRANSFORMER, 0.002),
+    BRIEF: {**TRANSFORMER, **HALF},
+    **at_rates(BRIEF, {**TRANSFORMER, **HALF}, 0.0005, 0.002, 0.004),
 }
 TATOEBA = {  # into Chinese: there are 3,600 characters, and pieces must be more
     "Tatoeba, characters": ("en-zh", {"target_pieces": 0, **HALF}),
@@ -133,40 +134,30 @@ def run(settings, arm=None, direction=None, changes=None, seed=None, threads=Non
     """
     if threads:
         return {"seconds_an_update": seconds_an_update(settings, threads)}
-    kind = "Tatoeba" if arm in TATOEBA else "Multi30k"
-    corpus = read(f"{kind} {direction}")
-    chosen = settings_of(settings, changes, seed)
-    attends = chosen.kind in ("translator", "released translator")
-    loss_function = by_hand.loss if attends else batch_loss
-    progress = sys.stderr.isatty()
-    fitted = fit(corpus, chosen, loss_function=loss_function, progress=progress)
+    corpus = read(f"{'Tatoeba' if arm in TATOEBA else 'Multi30k'} {direction}")
+    chosen = Settings(**changes, seed=seed)
+    fitted = fit(corpus, chosen, progress=sys.stderr.isatty(), loss_function=loss)
     model, vocabs, trainer, best_epoch = fitted
-    last = search(trainer.model, vocabs, corpus["valid"])
-    found = search(model, vocabs, corpus["valid"])
+    history = [
+        {name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")}
+        for epoch in trainer.history
+    ]
     figures = {
         "updates": trainer.step,
         "parameters": sum(p.numel() for p in model.parameters()),
         "frequent_cut": frequent_cut(corpus, vocabs, settings["frequent"]),
         "best_epoch": best_epoch,
-        "history": [
-            {name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")}
-            for epoch in trainer.history
-        ],
-        "last": scores(last, corpus, "valid", vocabs),
-        "valid": {
-            **scores(found, corpus, "valid", vocabs),
-            "perplexity_a_word": perplexity(model, vocabs, corpus["valid"]),
-            **looks(found["beam"], corpus, "valid", settings),
-        },
+        "history": history,
+        **history[best_epoch - 1],
+        "last": scores(trainer.model, vocabs, corpus, "valid")[0],
     }
-    figures |= figures["history"][best_epoch - 1]
+    figures["valid"], words = scores(model, vocabs, corpus, "valid")
+    figures["valid"]["perplexity_a_word"] = perplexity(model, vocabs, corpus["valid"])
+    if corpus.target_lang == "en":
+        figures["valid"] |= looks(words, corpus["valid"], settings["buckets"])
     if arm in FULL or arm in TATOEBA:
-        found = search(model, vocabs, corpus["test"])
-        figures["test"] = {
-            **scores(found, corpus, "test", vocabs),
-            **looks(found["beam"], corpus, "test", settings),
-            **of_test(found["beam"], corpus, settings),
-        }
+        test, words = scores(model, vocabs, corpus, "test")
+        figures["test"] = test | {"new": of_new(words, corpus, settings["near"])}
         if corpus.name == "Multi30k":
             data_file("gold/multi30k-de-en.tsv")  # which link_gold reads
             pairs = link_gold(corpus["test"], "multi30k-de-en")
@@ -178,26 +169,18 @@ def run(settings, arm=None, direction=None, changes=None, seed=None, threads=Non
     return figures
 
 
-def settings_of(settings, changes, seed):
-    """The recipe's Settings with an arm's changes."""
-    recipe = {name: settings[name] for name in asdict(Settings())}
-    return Settings(**{**recipe, **changes, "seed": seed})
-
-
 def seconds_an_update(settings, threads):
     """By the clock, {arm: seconds}, of the models that are tested."""
     torch.set_num_threads(threads)
     corpus, found = read("Multi30k de-en"), {}
     for arm, changes in FULL.items():
-        chosen = settings_of(settings, {**changes, "num_epochs": 1}, seed=0)
+        chosen = Settings(**{**changes, "num_epochs": 1})
         vocabs = make_vocabs(corpus, chosen)  # of all of the text; some of it is timed
         start = Checkpoint(make_model(chosen, vocabs), *vocabs, None, {}, {})
         pairs = corpus["train"][: settings["timed"] * chosen.batch_size]
         some = replace(corpus, splits={**corpus.splits, "train": pairs})
-        options = {"progress": False, "loss_function": by_hand.loss}
-        trainer = fit(some, chosen, start=start, **options).trainer
-        found[arm] = round(trainer.seconds / trainer.step, 4)
-    torch.set_num_threads(1)
+        fitted = fit(some, chosen, start=start, progress=False, loss_function=loss)
+        found[arm] = round(fitted.trainer.seconds / fitted.trainer.step, 4)
     return found
 
 
@@ -218,26 +201,22 @@ def frequent_cut(corpus, vocabs, number):
     return found
 
 
-def search(model, vocabs, pairs):
-    """Translations of the pairs' sources: {"greedy": [...], "beam": [...]}."""
-    sources = [list(pair.source) for pair in pairs]
-    return {
-        name: translate_tokens(model, sources, *vocabs, **options)
-        for name, options in (("greedy", {}), ("beam", BEAM))
-    }
+def scores(model, vocabs, corpus, split):
+    """BLEU over tokens, greedy and by beam; of the beam's texts, BLEU and chrF.
 
-
-def scores(found, corpus, split, vocabs):
-    """BLEU over tokens of both searches; of the beam's texts, BLEU and chrF."""
+    And the beam's translations: lists of words.
+    """
+    sources = [list(pair.source) for pair in corpus[split]]
     references = [as_spelled(pair.target, vocabs[1]) for pair in corpus[split]]
-    figures = {
-        name: bleu([one.words for one in results], references)
-        for name, results in found.items()
-    }
-    texts = [one.text for one in found["beam"]]
-    of_texts = text_scores(texts, corpus.target_texts(split), corpus.target_lang)
+    figures = {}
+    for name, options in (("greedy", {}), ("beam", BEAM)):
+        found = translate_tokens(model, sources, *vocabs, **options)
+        words = [one.words for one in found]
+        figures[name] = bleu(words, references)
+    texts, language = [one.text for one in found], corpus.target_lang
+    of_texts = text_scores(texts, corpus.target_texts(split), language)
     figures |= {"text_bleu": of_texts["bleu"], "chrf": of_texts["chrf"]}
-    return {name: round(value, 2) for name, value in figures.items()}
+    return {name: round(value, 2) for name, value in figures.items()}, words
 
 
 def perplexity(model, vocabs, pairs):
@@ -248,46 +227,31 @@ def perplexity(model, vocabs, pairs):
     return round(math.exp(evaluate_loss(model, loader) * pieces / words), 2)
 
 
-def looks(translations, corpus, split, settings):
-    """Into English: BLEU by source length with counts; mistakes by kind."""
-    if corpus.target_lang != "en":
-        return {}
-    words = [one.words for one in translations]
-    references = [list(pair.target) for pair in corpus[split]]
-    lengths = [len(pair.source) for pair in corpus[split]]
-    *buckets, (low, high) = settings["buckets"]
-    buckets.append((low, max(high, *lengths)))
+def looks(words, pairs, buckets):
+    """BLEU by source length with counts; mistakes by kind."""
+    references = [list(pair.target) for pair in pairs]
+    lengths = [len(pair.source) for pair in pairs]
     rows = quality_by_length(lengths, words, references, buckets)
-    found = [mistakes(*both) for both in zip(words, references, strict=True)]
+    found = list(map(mistakes, words, references))
     return {
         "by_length": [[r.label, r.count, round(r.score, 2)] for r in rows if r.count],
         "mistakes": {kind: sum(one[kind] for one in found) for kind in found[0]},
     }
 
 
-def of_test(translations, corpus, settings):
-    """BLEU without the near-copies of training sentences; a few translations.
+def of_new(words, corpus, near):
+    """BLEU without the near-copies of training sentences.
 
     Near is a source within so many words of a training source. A word inserted, deleted
     or replaced counts one: the Village's measure.
     """
-    pairs, words = corpus["test"], [one.words for one in translations]
-    near = runpy.run_path(str(DATA / "village" / "near.py"))["Neighbours"]
-    index = near([list(pair.source) for pair in pairs], settings["near"])
+    neighbours = runpy.run_path(str(DATA / "village" / "near.py"))["Neighbours"]
+    index = neighbours([list(pair.source) for pair in corpus["test"]], near)
     copies = {n for pair in corpus["train"] for n, _ in index.near(list(pair.source))}
-    new = [n for n in range(len(pairs)) if n not in copies]
-    sides = [words[n] for n in new], [list(pairs[n].target) for n in new]
-    lengths = [len(pair.source) for pair in pairs]
-    shown = [lengths.index(n) for n in settings["examples"] if n in lengths]
-    examples = [(pairs[i].source, pairs[i].target, words[i]) for i in shown]
-    names = "source", "reference", "translation"
-    return {
-        "new": {"sentences": len(new), "beam": round(bleu(*sides), 2)},
-        "examples": [
-            dict(zip(names, map(" ".join, example), strict=True))
-            for example in examples
-        ],
-    }
+    new = [n for n in range(len(words)) if n not in copies]
+    references = [list(corpus["test"][n].target) for n in new]
+    score = bleu([words[n] for n in new], references)
+    return {"sentences": len(new), "beam": round(score, 2)}
 
 
 COLOURS = "black white red blue green yellow brown gray grey orange pink purple"

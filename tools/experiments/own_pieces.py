@@ -7,7 +7,7 @@ seeds. `exercises.own_translator` holds a learner's model against these figures.
 import torch
 from torch import nn
 
-from tools.experiments.runs import build, loss_of, up_to, village
+from tools.experiments.runs import build, loss, up_to, village
 from utils.data import BatchLoader
 from utils.decoding import greedy_decode
 from utils.exercises.put_together import HELD_OUT, MAX_WORDS, measure
@@ -54,7 +54,7 @@ def run(settings, seed):
     falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0.01, steps)
     for epoch in range(settings["num_epochs"]):
         for batch in loader.epoch(epoch):
-            train_step(model, batch, optimizer, settings["clip"], loss_of(model))
+            train_step(model, batch, optimizer, settings["clip"], loss)
             falling.step()
     found, _ = measure(
         WithWeights(model).eval(),

@@ -7,7 +7,6 @@ that the first process spends on it, in which waiting for the other isn't counte
 Without dropout, so that the losses of one and of two processes can be compared.
 """
 
-import copy
 import json
 import statistics
 import tempfile
@@ -26,6 +25,7 @@ from utils.data import BatchLoader
 from utils.models import build_model
 from utils.processes import ShareOfLoss
 from utils.recipe import Settings
+from utils.training import train_step
 
 SETTINGS = {
     "direction": "en-fr",
@@ -57,24 +57,21 @@ def work(rank, world, exchange, settings, folder):
     names = ("embed_size", "num_hiddens", "enc_hiddens", "dropout")
     sizes = {name: settings[name] for name in names}
     model = build_model("translator", *map(len, vocabs), **sizes)
-    smoothing = Settings().label_smoothing
-    loss_function = partial(by_hand.loss, label_smoothing=smoothing)
-    loss_of = ShareOfLoss(model, loss_function, rank, world)
-    loss_of = DistributedDataParallel(loss_of) if exchange else loss_of
+    smoothed = partial(by_hand.loss, label_smoothing=Settings().label_smoothing)
+    share = ShareOfLoss(model, smoothed, rank, world)
+    share = DistributedDataParallel(share) if exchange else share
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    update = partial(
+        train_step, model, optimizer=adam, loss_function=lambda _, b: share(b)
+    )
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
     batches = list(islice(loader, settings["warmup"] + settings["updates"]))
-    losses = []  # of this process's share, weighted: the processes' mean is the batch's
-    for number, batch in enumerate(batches):
-        if number == settings["warmup"]:
-            clock, processor = time.perf_counter(), time.process_time()
-        adam.zero_grad()
-        losses.append(loss_of(batch))
-        losses[-1].backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
+    losses = [update(batch) for batch in batches[: settings["warmup"]]]
+    clock, processor = time.perf_counter(), time.process_time()
+    losses += [update(batch) for batch in batches[settings["warmup"] :]]
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
-    ends = torch.stack([losses[0], losses[-1]]).detach() / world
+    # Of this process's share, weighted: the processes' mean is the batch's.
+    ends = torch.tensor([losses[0], losses[-1]]) / world
     dist.all_reduce(ends)
     dist.destroy_process_group()
     words = sum(batch.target_lens.sum().item() for batch in batches)
@@ -104,10 +101,10 @@ def run(settings):
         {name: figures_of(settings, *way) for name, way in ARRANGEMENTS.items()}
         for _ in range(settings["rounds"])
     ]
-    found = copy.deepcopy(rounds[0])
+    found = rounds[0]
     for name, figures in found.items():
         for key in ("clock", "processor"):
             times = [one[name][key] for one in rounds]
-            three = (f(times) for f in (statistics.median, min, max))
+            three = statistics.median(times), min(times), max(times)
             figures[key] = [round(ms, 1) for ms in three]
     return {"milliseconds": found}

@@ -4,8 +4,6 @@ Corpora are read through `read`, files of data through `data_file`: so a run's n
 known, and `checksum` says whether what it has read is what is here today.
 """
 
-import csv
-import gzip
 import hashlib
 import platform
 import re
@@ -16,27 +14,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from utils import tasks
-from utils.corpora import (
-    MULTI30K_SHA256,
-    MULTI30K_SPLITS,
-    VILLAGE_FOLDER,
-    VILLAGE_SPLITS,
-    load_multi30k,
-    load_tsv,
-    load_village,
-)
-from utils.files import find_file
+from utils.corpora import MULTI30K_SHA256, load_multi30k, load_tsv, load_village
 from utils.gold import write_links
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-TATOEBA = "tatoeba/cmn.txt"
-TASKS = "stories", "headlines", "dates"
 PACKAGES = "torch", "numpy", "sacrebleu", "sentencepiece"
 READ = set()  # names of what the present run has read
 
 
 def read(name):
-    """A corpus by its name, as "Village en-fr", "Multi30k de-en", "Tatoeba zh-en"."""
+    """A corpus by its name, as "Village en-fr", "Tatoeba zh-en" or "stories"."""
     READ.add(name)
     return load(name)
 
@@ -49,59 +36,40 @@ def data_file(name):
 
 @cache
 def load(name):
-    """The corpus of a name, or that of one of TASKS."""
-    if name in TASKS:
-        return getattr(tasks, name)()
-    kind, direction = name.split()
+    kind, *languages = re.split("[ -]", name)
     if kind == "Village":
-        return load_village(*direction.split("-"))
+        return load_village(*languages)
     if kind == "Multi30k":
-        return load_multi30k(*direction.split("-"))
-    more = {"columns": ("en", "zh"), "skip_bad_lines": True}
-    return load_tsv(TATOEBA, *direction.split("-"), **more)
+        return load_multi30k(*languages)
+    if kind == "Tatoeba":
+        more = {"columns": ("en", "zh"), "skip_bad_lines": True}
+        return load_tsv("tatoeba/cmn.txt", *languages, **more)
+    return getattr(tasks, name)()
 
 
 @cache
 def checksum(name):
-    """The first 16 digits of the SHA-256 of what has this name today, or None."""
+    """The first 16 digits of the SHA-256 of what has this name; None if it isn't here.
+
+    Of a corpus, its pairs and their links: so what was measured with two languages of
+    the Village stays valid when the third changes. Of Multi30k, the checksums without
+    which it isn't read.
+    """
     digest = hashlib.sha256()
     try:
-        for part in parts(name):
-            digest.update(part.encode() if isinstance(part, str) else part)
+        if "/" in name:
+            digest.update((DATA / name).read_bytes())
+        elif name.startswith("Multi30k"):
+            digest.update("".join(MULTI30K_SHA256.values()).encode())
+        else:
+            for pairs in load(name).splits.values():
+                for pair in pairs:
+                    links = write_links(pair.alignment or (), pair.possible)
+                    row = " ".join(pair.source), " ".join(pair.target), links
+                    digest.update(("\t".join(row) + "\n").encode())
     except FileNotFoundError:
         return None
     return digest.hexdigest()[:16]
-
-
-def parts(name):
-    """What a corpus or a file has in it.
-
-    Of the Village two languages and their links, the same for either direction: so a
-    result stays valid when the third language changes. Of Multi30k the checksums
-    without which it isn't read.
-    """
-    kind, *direction = name.split()
-    languages = sorted(direction[0].split("-")) if direction else []
-    if kind == "Village":
-        columns = [*languages, "-".join(languages)]
-        for split in VILLAGE_SPLITS:
-            with gzip.open(
-                VILLAGE_FOLDER / f"{split}.tsv.gz", "rt", -1, "utf-8"
-            ) as file:
-                names, *rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            places = [names.index(column) for column in columns]
-            yield from ("\t".join(row[k] for k in places) + "\n" for row in rows)
-    elif kind == "Multi30k":
-        for stem in MULTI30K_SPLITS.values():
-            yield from (MULTI30K_SHA256[f"{stem}.{lang}.gz"] for lang in languages)
-    elif kind in TASKS:
-        for pairs in load(name).splits.values():
-            for pair in pairs:
-                links = write_links(pair.alignment, pair.possible)
-                yield f"{' '.join(pair.source)}\t{' '.join(pair.target)}\t{links}\n"
-    else:
-        path = find_file(TATOEBA) if kind == "Tatoeba" else DATA / name
-        yield path.read_bytes()
 
 
 def is_valid(provenance):
@@ -116,12 +84,14 @@ def provenance():
     commit: with a plus sign where code that isn't committed was used.
     """
     changed = git("status", "--porcelain", "village", "../tools", "../utils")
+    cpu = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", cpu.read_text() if cpu.exists() else "")
     return {
         "date": date.today().isoformat(),
         "commit": git("rev-parse", "--short=10", "HEAD") + "+" * bool(changed),
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
-        "processor": processor(),
+        "processor": ", ".join([*names[:1], platform.machine()]),
         "read": {name: checksum(name) for name in sorted(READ)},
     }
 
@@ -129,11 +99,3 @@ def provenance():
 def git(*arguments):
     command = ["git", "-C", str(DATA), *arguments]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-
-
-def processor():
-    """The processor's name, where the system says it, and kind: "AMD EPYC, x86_64"."""
-    path = Path("/proc/cpuinfo")
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    names = re.findall(r"model name\s*: (.*)", text)
-    return ", ".join([*names[:1], platform.machine()])

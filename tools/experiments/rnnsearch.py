@@ -4,12 +4,9 @@ All arms train and are tested on the sentences of at most 15 words of Village en
 long budget is for those arms that a verdict compares. Notebook 09 reads what is stored.
 """
 
-import torch
-
 from tools.experiments import runs
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate
-from utils.models import build_model
 from utils.rnnsearch import VARIANTS
 
 RATES = 0.003, 0.006, 0.012
@@ -21,8 +18,8 @@ SETTINGS = {
     "batch_size": 64,
     "max_words": 15,
 }
-INIT = "the paper's initialisation"
-ARMS = [*list(VARIANTS), INIT]
+ARMS = {name: {"variant": name} for name in VARIANTS}
+ARMS["the paper's initialisation"] = {"published_init": True}
 LONGER = (
     "RNNsearch",
     "no maxout",
@@ -42,20 +39,6 @@ def plan(done):
     return named
 
 
-def build(arm, vocabs, seed=0, settings=SETTINGS):
-    """The untrained model of an arm."""
-    torch.manual_seed(seed)
-    return build_model(
-        "rnnsearch",
-        *map(len, vocabs),
-        settings["embed_size"],
-        settings["num_hiddens"],
-        settings["num_maxout"],
-        variant=arm if arm in VARIANTS else "RNNsearch",
-        published_init=arm == INIT,
-    )
-
-
 def moved_down(links, num_words):
     """Links (source, target): those of target word i go to word i + 1 of num_words.
 
@@ -72,8 +55,8 @@ def run(settings, arm, seed, num_epochs, lr):
     aer_shifted: of the weights' rows moved down by one.
     """
     vocabs, pairs, valid, test = runs.short_sentences(settings)
-    model = build(arm, vocabs, seed, settings)
-    about = {**settings, "num_epochs": num_epochs, "lr": lr}
+    about = {**settings, **ARMS[arm], "num_epochs": num_epochs, "lr": lr}
+    model = runs.build("rnnsearch", vocabs, seed, about)
     figures = runs.trained(model, pairs, valid, vocabs, seed, about)
     links = runs.attention_links(model, test, vocabs)
     moved = [moved_down(a, len(p.target)) for a, p in zip(links, test, strict=True)]

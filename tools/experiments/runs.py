@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import time
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from importlib import import_module
 
@@ -34,6 +34,8 @@ from utils.training import Trainer, batch_loss, evaluate_loss
 
 RESULTS = DATA / "results"
 SEEDS = 0, 1, 2
+OPTIONS = """embed_size num_hiddens bidirectional num_layers dropout score feed place
+reach num_positions num_heads num_ffn num_maxout variant published_init""".split()
 BUDGETS = {"num_epochs": 4}, {"num_epochs": 12}  # the short one and the long one
 
 
@@ -57,20 +59,17 @@ def short_sentences(about):
 
 def build(kind, vocabs, seed, about):
     """An untrained model of this kind, of the sizes and options that about has."""
-    names = "embed_size num_hiddens bidirectional num_layers dropout score feed place"
-    names = (*names.split(), "reach", "num_positions", "num_heads")
-    options = {name: about[name] for name in names if name in about}
+    options = {name: about[name] for name in OPTIONS if name in about}
     torch.manual_seed(seed)
     return build_model(kind, *map(len, vocabs), **options)
 
 
-def loss_of(model):
+def loss(model, batch, label_smoothing=0.0):
     """by_hand.loss where it computes the model: the same numbers in less time."""
     try:
-        by_hand.require_known(model)
+        return by_hand.loss(model, batch, label_smoothing)
     except ValueError:
-        return batch_loss
-    return by_hand.loss
+        return batch_loss(model, batch, label_smoothing)
 
 
 def trained(model, pairs, valid, vocabs, seed, plan, checkpoint=None):
@@ -81,11 +80,10 @@ def trained(model, pairs, valid, vocabs, seed, plan, checkpoint=None):
     mean of the last epoch, dropout and all; valid_loss: at its end. cpu_seconds: of the
     training, one thread.
     """
-    start, smoothing = time.process_time(), plan.get("label_smoothing", 0.0)
+    start, epochs, lr = time.process_time(), plan["num_epochs"], plan["lr"]
     loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
-    loss = partial(loss_of(model), label_smoothing=smoothing)
-    epochs, lr = plan["num_epochs"], plan["lr"]
-    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=loss)
+    smoothed = partial(loss, label_smoothing=plan.get("label_smoothing", 0.0))
+    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=smoothed)
     trainer.fit(checkpoint=checkpoint, progress=sys.stderr.isatty())
     seconds = time.process_time() - start
     loader = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
@@ -128,6 +126,11 @@ def attention_links(model, pairs, vocabs):
     return [links_from_weights(word_weights(w, pair, vocabs)) for w, pair in weights]
 
 
+def share(found, digits=3):
+    """How many of these are true, from 0 to 1; 0 if there are none."""
+    return round(sum(found) / max(len(found), 1), digits)
+
+
 # A plan
 
 
@@ -162,12 +165,9 @@ def tried_rates(done, fixed, grid):
     losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
     while losses.keys() >= set(grid):
         best = min(grid, key=losses.get)
-        if best == grid[0]:
-            grid = [best / 2, *grid]
-        elif best == grid[-1]:
-            grid = [*grid, best * 2]
-        else:
+        if grid[0] < best < grid[-1]:
             return grid, best
+        grid = [best / 2, *grid] if best == grid[0] else [*grid, best * 2]
     return grid, None
 
 
@@ -183,28 +183,26 @@ def measure(name, folder=RESULTS, only=""):
     """
     experiment = import_module(f"tools.experiments.{name}")
     path, settings = folder / f"{name}.json", experiment.SETTINGS
-    entries, going = stored(path, settings), {}
+    entries = stored(path, settings)
     with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
-        while True:
-            plan = experiment.plan(entries)
-            known = [*going.values(), *(entry["run"] for entry in entries)]
-            for run in plan:
-                if only in str(run) and run not in known:
-                    going[pool.submit(attempt, experiment.run, settings, run)] = run
-            if not going:
-                break
-            for future in wait(going, return_when=FIRST_COMPLETED).done:
-                entries.append({"run": going.pop(future), **future.result()})
+        # A plan may name its later runs only when the first ones are made.
+        while new := missing(experiment.plan(entries), entries, only):
+            made = partial(pool.submit, attempt, experiment.run, settings)
+            going = {made(run): run for run in new}
+            for future in as_completed(going):
+                entries.append({"run": going[future], **future.result()})
                 print(name, entries[-1], flush=True)
-                # A plan may name its later runs only when the first ones are made.
-                others = [entry for entry in entries if entry["run"] not in plan]
-                store(path, settings, in_order(entries, plan) + others)
-    if not only and len(kept := in_order(entries, plan)) < len(entries):
-        store(path, settings, kept)
+                store(path, settings, entries)
+    plan = experiment.plan(entries)
+    if not only:  # in the order of the plan, without what it doesn't name any more
+        entries = [entry for run in plan for entry in entries if entry["run"] == run]
+        store(path, settings, entries)
 
 
-def in_order(entries, plan):
-    return [entry for run in plan for entry in entries if entry["run"] == run]
+def missing(plan, entries, only=""):
+    """The runs of a plan that no entry is of."""
+    made = [entry["run"] for entry in entries]
+    return [run for run in plan if run not in made and only in str(run)]
 
 
 def attempt(run, settings, arguments):

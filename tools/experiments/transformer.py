@@ -11,6 +11,8 @@ rate falls to 0 at a training's end, so a score on the way is lower than that of
 training planned to end there: compare curves with curves, and ends with ends.
 """
 
+import random
+import statistics
 import time
 from functools import partial
 from itertools import islice
@@ -18,24 +20,28 @@ from itertools import islice
 import torch
 
 from tools.experiments import runs
-from tools.experiments.score_speed import microseconds
 from utils import by_hand
 from utils.data import Batch, BatchLoader, cut
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, links_from_weights
-from utils.models import build_model
-from utils.training import train_step
+from utils.training import batch_loss, train_step
 from utils.transformer import MultiHeadAttention
 
 RATES = 0.003, 0.006, 0.012
+RECURRENT = {"kind": "attention", "embed_size": 64, "num_hiddens": 128}
+RECURRENT["bidirectional"] = True
+TRANSFORMER = {"kind": "transformer", "num_heads": 4, "num_layers": 2, "num_ffn": 256}
+SMALL = {**TRANSFORMER, "num_hiddens": 64}
+ARMS = {
+    "additive": RECURRENT,
+    "multi-head": {**RECURRENT, "score": "multi-head", "num_heads": 4},
+    "Transformer 64": SMALL,
+    "Transformer 128": {**TRANSFORMER, "num_hiddens": 128},
+    "brief": {**SMALL, "max_words": 10},
+}
 SETTINGS = {
     "direction": "en-fr",
-    "embed_size": 64,
-    "num_hiddens": 128,
     "batch_size": 64,
-    "num_heads": 4,
-    "num_layers": 2,
-    "num_ffn": 256,
     "max_words": 15,
     "buckets": [(1, 10), (11, 15), (16, 20), (21, 30)],  # source words
     "curve": 300,  # validation sentences scored after each epoch
@@ -47,25 +53,17 @@ SETTINGS = {
         "training_batch": 64,
         "decoding_batch": 16,
     },
-}
-ARMS = {  # what differs from SETTINGS
-    "additive": {},
-    "multi-head": {"heads": True},
-    "Transformer 64": {"size": 64},
-    "Transformer 128": {"size": 128},
-    "brief": {"size": 64, "max_words": 10},
+    "arms": ARMS,  # so a stored run counts only if its arm was this one
 }
 COMPARED = list(ARMS)[:4]
-SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
+TIMES = "training", "decoding", "corpus"
 
 
 def plan(done):
     """What a step costs, alone; each arm at its own rate, at both budgets; "brief"."""
-    timed = [entry["run"]["times"] for entry in done if "times" in entry["run"]]
     named = [{"times": what} for what in TIMES]
-    for n, what in enumerate(TIMES, start=1):
-        if what not in timed:
-            return named[:n]
+    if len(done) < len(named):
+        return named[: len(done) + 1]
     brief = {"arm": "brief", "num_epochs": 3, "lr": 6e-3}
     named += [{**brief, "seed": seed} for seed in runs.SEEDS]
     for arm in COMPARED:
@@ -73,16 +71,9 @@ def plan(done):
     return named
 
 
-def build(arm, vocabs, seed=0, settings=SETTINGS):
+def build(arm, vocabs, seed=0):
     """The untrained model of an arm."""
-    if "size" not in (plan := ARMS[arm]):
-        sizes = {name: settings[name] for name in ("embed_size", "num_hiddens")}
-        heads = {"score": "multi-head", "num_heads": settings["num_heads"]}
-        about = {**sizes, "bidirectional": True, **(heads if "heads" in plan else {})}
-        return runs.build("attention", vocabs, seed, about)
-    torch.manual_seed(seed)
-    sizes = (settings[name] for name in ("num_heads", "num_layers", "num_ffn"))
-    return build_model("transformer", *map(len, vocabs), plan["size"], *sizes)
+    return runs.build(ARMS[arm]["kind"], vocabs, seed, ARMS[arm])
 
 
 @torch.no_grad()
@@ -109,20 +100,21 @@ def alignment_errors(model, pairs, vocabs):
     that it reads, the one before.
     """
     model.eval()
-    links = {}
+    links = {"written": [], "read": []}  # of each pair: a list, of each head's
     for part in cut(pairs, 128):
         weights = head_weights(model, Batch.from_pairs(part, *vocabs))
         for heads, pair in zip(weights, part, strict=True):
-            S, T = len(pair.source), len(pair.target)
-            for n, head in enumerate([*heads, heads.mean(dim=0)]):
-                for way, first in (("written", 0), ("read", 1)):
-                    rows = head[first : first + T, :S]
-                    own = links.setdefault(way, {}).setdefault(n, [])
-                    own.append(links_from_weights(rows))
+            heads = torch.cat((heads, heads.mean(dim=0, keepdim=True)))
+            for first, found in enumerate(links.values()):
+                rows = heads[:, first : first + len(pair.target), : len(pair.source)]
+                found.append(list(map(links_from_weights, rows)))
     gold = gold_links(pairs)
     return {
-        way: [round(alignment_error_rate(own, *gold).aer, 3) for own in heads.values()]
-        for way, heads in links.items()
+        way: [
+            round(alignment_error_rate(own, *gold).aer, 3)
+            for own in zip(*found, strict=True)
+        ]
+        for way, found in links.items()
     }
 
 
@@ -132,11 +124,13 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
     curve: [updates, validation BLEU] after each epoch, of the first `curve` sentences.
     """
     if times:
-        return {"times": TIMES[times](settings)}
+        if times == "corpus":
+            return {"times": time_corpus(settings)}
+        return {"times": time_words(settings, times)}
     about = {**settings, **ARMS[arm], "num_epochs": num_epochs, "lr": lr}
     vocabs, pairs, valid, test = runs.short_sentences(about)
     every = runs.village(about["direction"])[0]["test"]
-    model, curve = build(arm, vocabs, seed, settings), []
+    model, curve = build(arm, vocabs, seed), []
 
     def score(trainer):
         watched = valid[: about["curve"]]
@@ -157,6 +151,22 @@ def run(settings, arm=None, num_epochs=None, seed=None, lr=None, times=None):
 # Times: of the processor, so that what other programs do meanwhile isn't counted
 
 
+def microseconds(calls, rounds):
+    """{name: [median, fastest, slowest]} of each call's rounds.
+
+    They are timed in turn, in random order, so that a slow moment of the machine meets
+    all of them. A round that isn't counted goes first.
+    """
+    times = {name: [] for name in calls}
+    for _ in range(rounds + 1):
+        for name in random.sample(list(calls), len(calls)):
+            start = time.process_time()
+            calls[name]()
+            times[name].append(1e6 * (time.process_time() - start))
+    three = statistics.median, min, max
+    return {name: [of(own[1:]) for of in three] for name, own in times.items()}
+
+
 def updates(batch, vocabs):
     """{name: an update on the batch}, for each of COMPARED.
 
@@ -167,8 +177,8 @@ def updates(batch, vocabs):
     for name in [*COMPARED, "additive, recorded"]:
         model = build(name.removesuffix(", recorded"), vocabs)
         adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-        calls[name] = partial(train_step, model, batch, adam)
-    calls["additive"] = partial(calls["additive"], loss_function=by_hand.loss)
+        loss = by_hand.loss if name == "additive" else batch_loss
+        calls[name] = partial(train_step, model, batch, adam, loss_function=loss)
     return calls
 
 
@@ -176,31 +186,31 @@ def time_corpus(settings):
     """Processor seconds of an update on the corpus, from some of its batches."""
     vocabs, pairs, _, _ = runs.short_sentences(settings)
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"])
-    total = dict.fromkeys([*COMPARED, "additive, recorded"], 0.0)
-    for batch in islice(loader, settings["timed"]):
-        times = microseconds(updates(batch, vocabs), 2, time.process_time)
-        total = {
-            name: seconds + times[name][0] / 1e6 for name, seconds in total.items()
-        }
-    update = {name: round(s / settings["timed"], 5) for name, s in total.items()}
+    rows = [
+        microseconds(updates(batch, vocabs), 2)
+        for batch in islice(loader, settings["timed"])
+    ]
+    update = {
+        name: round(sum(row[name][0] for row in rows) / len(rows) / 1e6, 5)
+        for name in rows[0]
+    }
     return {"update": update, "updates_an_epoch": len(loader)}
 
 
-def time_words(settings, batch_size, calls):
-    """µs a target word: {S: {name: [median, fastest, slowest]}}.
+def time_words(settings, what):
+    """µs a target word, to train or decode: {S: {name: [median, fastest, slowest]}}.
 
-    calls(source, lens, vocabs) -> {name: a call}, for random sentences of S words; a
-    translation has as many words as its source.
+    Of random sentences of S words; a translation has as many words as its source.
     """
     about, result = settings["times"], {}
-    vocab = range(about["vocab_size"])
+    calls = {"training": training, "decoding": decoding}[what]
+    vocab, B = range(about["vocab_size"]), about[f"{what}_batch"]
     for S in about["lengths"]:
         torch.manual_seed(0)
-        source = torch.randint(4, len(vocab), (batch_size, S))
-        named = calls(source, torch.full((batch_size,), S), (vocab, vocab))
-        times = microseconds(named, about["rounds"], time.process_time)
-        words = batch_size * S
-        result[S] = {n: [round(t / words, 2) for t in row] for n, row in times.items()}
+        source = torch.randint(4, len(vocab), (B, S))
+        named = calls(source, torch.full((B,), S), (vocab, vocab))
+        times = microseconds(named, about["rounds"])
+        result[S] = {n: [round(t / B / S, 2) for t in row] for n, row in times.items()}
     return result
 
 
@@ -232,10 +242,3 @@ def read_again(model, source, lens):
         first = model.decoder.init_state(encoded, lens)
         scores, _ = model.decoder(words, first)
         words = torch.cat((words, scores[:, -1:].argmax(dim=-1)), dim=1)
-
-
-TIMES = {
-    "training": lambda s: time_words(s, s["times"]["training_batch"], training),
-    "decoding": lambda s: time_words(s, s["times"]["decoding_batch"], decoding),
-    "corpus": time_corpus,
-}

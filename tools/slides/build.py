@@ -8,10 +8,10 @@ it, `notes` is for the presenter alone, `skip` is left out. A slide shows what a
 cell gave out. It shows the code, too, where the notebook does: where it isn't folded.
 """
 
-import importlib.util
 import re
 import shutil
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import nbformat
@@ -26,7 +26,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LECTURES = ROOT / "notebooks" / "lectures"
 OUT = ROOT / "build" / "slides"
-CACHE = ROOT / "build" / "fetched"
 
 REGISTRY = "https://registry.npmjs.org/"
 FETCHED = {  # package: its checksum, and the files that the pages load
@@ -59,37 +58,28 @@ def page(notebook):
 
 
 def fetch(out):
-    """Put what the pages load into out: downloaded once, checked, and unpacked."""
+    """Put what the pages load into out: downloaded once, checked, and unpacked.
+
+    Raises OSError where a package can't be had. It may also be put into build/fetched.
+    """
     for package, (sha256, wanted) in FETCHED.items():
         members = [f"package/{name}" for name in wanted]
         folder = out.resolve() / package.split("/")[0]
-        try:
-            pooch.retrieve(
-                REGISTRY + package,
-                known_hash=f"sha256:{sha256}",
-                fname=Path(package).name,
-                path=CACHE,
-                processor=pooch.Untar(members=members, extract_dir=folder),
-            )
-        except OSError as error:
-            raise ConnectionError(
-                f"could not download {REGISTRY}{package} ({error}). The slides need it "
-                f"once. Without a network: put that file into {CACHE}"
-            ) from error
-
-
-def chinese_font():
-    """The font file of the package mpl-font, which figures use too."""
-    folder = Path(importlib.util.find_spec("mpl_font").origin).parent
-    return folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
+        pooch.retrieve(
+            REGISTRY + package,
+            known_hash=f"sha256:{sha256}",
+            fname=Path(package).name,
+            path=ROOT / "build" / "fetched",
+            processor=pooch.Untar(members=members, extract_dir=folder),
+        )
 
 
 def write(paths, out=OUT):
     """The slides of these lectures into out, with all that they load."""
     out.mkdir(parents=True, exist_ok=True)
     fetch(out)
-    if not (out / "chinese.otf").exists():
-        shutil.copy(chinese_font(), out / "chinese.otf")
+    fonts = files("mpl_font") / "fonts" / "noto"  # which figures use, too
+    shutil.copy(fonts / "NotoSansCJKsc-Regular.otf", out / "chinese.otf")
     shutil.copy(HERE / "slides.css", out)
     shutil.copytree(LECTURES / "img", out / "img", dirs_exist_ok=True)
     rows = []
