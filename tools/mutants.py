@@ -22,6 +22,7 @@ FIRST = {  # the test files nearest to a module, if not just the one of its name
     "seq2seq": ["seq2seq", "models"],
     "translator": ["variants"],
     "training": ["training", "by_hand"],
+    "checkpoint": ["checkpoint", "training"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
     "guards": ["metrics"],

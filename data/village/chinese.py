@@ -311,13 +311,11 @@ class Said:
         self.verb = c.say("帮帮" if polite else c.frame.zh, "v")
         self.merge()
 
-    def le_is(self, text):
-        return self.le and self.le[0].text == text
-
     def merge(self):
         """What would be said twice: 在 散步 在 花园 里."""
         c, lead = self.c, self.lead
-        if c.frame.has("going") and self.le_is("了") and not self.long:
+        done = self.le and self.le[0].text == "了"
+        if c.frame.has("going") and done and not self.long:
             lead += c.say("去", "v~")
         if lead and lead[-1].text == "去":  # 去 花园 里 散步
             self.here = self.here[1:]
@@ -518,29 +516,19 @@ def subordinate(node, start, between, end):
     if not last:
         between[0].marks = (node.mark("comma"),)
     if one_subject(first, second) and (last or how == "when"):
-        who = one_for_both(first, second, last)
+        named, other = (second, first) if last else (first, second)
+        who = noun_phrase(named.subj)  # with the mark of the pronoun for it
+        who[-1].marks += (other.subj.mark("~"),)
         condition = time + start + clause(first, skip="subj") + end
-        if end:  # 他 饿 的 时候 吃 奶酪
-            return who + condition + between[1:] + then(second, node)
-        return who + condition + between + clause(second, skip="subj")
+        rest = clause(second, skip="subj")
+        if not end:
+            return who + condition + between + rest
+        if len(rest) < 2 or second.frame.key == "go_home":
+            rest = node.say("就", "1?") + rest  # 唱歌 alone is short
+        return who + condition + between[1:] + rest  # 他 饿 的 时候 吃 奶酪
     if isinstance(first, Weather) and how == "when" and last:
         return render(first) + end + clause(second)  # 下雪 的 时候 艾玛 打 牌
     return time + start + render(first) + end + between + render(second)
-
-
-def one_for_both(first, second, last):
-    """The subject where it is a name, with the mark of the pronoun for it."""
-    named, other = (second, first) if last else (first, second)
-    who = noun_phrase(named.subj)
-    who[-1].marks += (other.subj.mark("~"),)
-    return who
-
-
-def then(c, node):
-    """唱歌 alone is short: 就 唱歌."""
-    rest = clause(c, skip="subj")
-    short = len(rest) < 2 or c.frame.key == "go_home"
-    return (node.say("就", "1?") if short else []) + rest
 
 
 def sentence(node, end) -> list[Word]:

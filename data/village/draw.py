@@ -4,14 +4,7 @@ from contextlib import contextmanager
 
 from core import NP, Reject, Row, fresh_ids, nouns_of, table
 
-HELD_OUT = {
-    tuple(pair.split())
-    for pair in (
-        "beautiful garden, big tree, black dog, blue boat, fresh egg, good doctor, "
-        "green hat, hot milk, new chair, old bridge, red door, little duck, "
-        "white dress, white horse, yellow flower, young fisher"
-    ).split(", ")
-}
+HELD_OUT = {tuple(pair.split()) for pair in table("held_out")}
 
 
 def chances(text):
@@ -51,11 +44,8 @@ def again(np):
 
 def vessels(noun, frame):
     """The measures in which one eats, buys … it."""
-    return [
-        m
-        for m in table("measures").values()
-        if noun.key in m.nouns.split() and frame.key in m.frames.split()
-    ]
+    fitting = [m for m in table("measures").values() if noun.key in m.nouns.split()]
+    return [m for m in fitting if frame.key in m.frames.split()]
 
 
 class Draw:
@@ -111,6 +101,11 @@ class Draw:
         row = self.one([r for r in rows if r.key not in self.used])
         self.used |= {row.key, getattr(row, "fr", row.key)}
         return row
+
+    def noun(self, rows, **more) -> NP:
+        """A noun that isn't in the sentence yet."""
+        row = self.pick(rows)
+        return NP(row, gender=row.gender, **more)
 
     def place_noun(self, row) -> NP:
         """The noun of a row of places.tsv."""
@@ -225,13 +220,8 @@ class Draw:
         return self.person(" ".join(kinds), subject)
 
     def animal(self, rows):
-        noun = self.pick(rows)
-        np = NP(noun, gender=noun.gender)
-        dets = (
-            "the 4, this 1, poss 2, own 1"
-            if np.is_a("animal_tame")
-            else "the 4, this 1"
-        )
+        np = self.noun(rows)
+        dets = "the 4, this 1" + ", poss 2, own 1" * np.is_a("animal_tame")
         np.det = self.weighted(chances(dets))
         if np.det in ("poss", "own"):
             np.owner = self.owner() if np.det == "poss" else self.owner_noun()
@@ -246,13 +236,11 @@ class Draw:
         rows = nouns_of(kinds)
         if self.p(0.4):
             rows = [r for r in rows if "compound" not in kinds_of(r)] or rows
-        noun = self.pick(rows)
-        np = NP(noun, gender=noun.gender)
-        dets = dets or frame.dets
-        dets = chances(dets) if dets else self.determiners(noun, frame, owner)
+        np, dets = self.noun(rows), dets or frame.dets
+        dets = chances(dets) if dets else self.determiners(np.noun, frame, owner)
         self.determine(np, self.weighted(dets), frame, owner)
         his = np.owner and np.owner.person == 3 and np.owner.gender == "m"
-        avoid(his and in_dress(noun))
+        avoid(his and in_dress(np.noun))
         self.agree(np, frame)
         self.describe_thing(np, frame)
         chance = 0.3 + 0.6 * self.rich
@@ -385,6 +373,6 @@ class Draw:
         """anna's, my aunt's"""
         if not self.p(0.5):
             return self.cast(self.by_name())
-        noun = self.pick(nouns_of("kin"))
-        owner = self.speaker()
-        return self.cast(NP(noun, gender=noun.gender, det="poss", owner=owner))
+        np = self.noun(nouns_of("kin"), det="poss")
+        np.owner = self.speaker()
+        return self.cast(np)

@@ -179,8 +179,7 @@ class Events(Draw):
         child = np.is_a("child")
         avoid(any(a.en == "old" for a in np.adjs) or np.plural and not child)
         kin = "mother father" if child else "mother father brother sister"
-        noun = self.pick(nouns_of(kin))
-        owned = NP(noun, gender=noun.gender, det="none")
+        owned = self.noun(nouns_of(kin), det="none")
         trade = self.pick([r for r in nouns_of("trade") if r.key != "student"])
         clause = Clause(table("frames")["be"], owned, comp=trade)
         np.rel = Relative("whose", clause)

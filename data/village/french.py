@@ -275,7 +275,7 @@ class Said:
         if self.skip != "place" and c.frame.key != "exist":
             found += where(c)
         found += manner
-        if not self.time_ahead():
+        if not (c.front or self.time_first()):
             found += told(c.time, "fr")
         if c.purpose:
             then = Said(c.purpose)
@@ -294,9 +294,6 @@ class Said:
                 text = agree("assis assise assis assises", self.subj)
             found += self.c.say(text, *parts)
         return found
-
-    def time_ahead(self):
-        return self.c.front or self.time_first()
 
     def time_first(self):
         """A time after a long tail would hang in the air: French says it first."""
@@ -386,7 +383,7 @@ def clause(c, skip="", flip=False, before=None) -> list[Word]:
         return question(s, who, before_verb, first, after, tail)
     if flip and not s.subj.light and c.tense == "present" and not tail:
         return before_verb + [first] + after + who  # le livre que lit anna
-    ahead = told(c.time, "fr") if s.time_ahead() else []
+    ahead = told(c.time, "fr") if c.front or s.time_first() else []
     if c.frame.key == "exist":
         ahead += where(c)
     if ahead:

@@ -55,14 +55,6 @@ NEW_NAMES = 40
 TRIES = 20_000
 SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
 ENOUGH = 22  # sentences of each phenomenon in test, at least
-EXAMPLES = (  # the two sentences the course's sources explain attention with
-    ("i/1 love/2 you/3 ./4", "je/1 t'/3 aime/2 ./4", "我/1 爱/2 你/3 。/4"),
-    (
-        "i/1 love/2 to/3? eat/3 apples/4 ./5",
-        "j'/1 aime/2 manger/3 des/4? pommes/4 ./5",
-        "我/1 爱/2 吃/3 苹果/4 。/5",
-    ),
-)
 
 
 # Sentences
@@ -179,7 +171,8 @@ def with_new_names(writer):
 def build(writer) -> dict[str, list[tuple[str, ...]]]:
     """All splits: name -> rows of seven strings."""
     gc.disable()
-    sides = [[aligned(text, 0) for text in three] for three in EXAMPLES]
+    found = [(row.en, row.fr, row.zh) for row in table("examples").values()]
+    sides = [[aligned(text, 0) for text in three] for three in found]
     special = [writer.row(three, {"source-example"}) for three in sides]
     total = SPARE * sum(SIZES[name] for name in ("train", "valid", "test"))
     pool = without_rare(writer.collect(int(total), BUCKETS))

@@ -46,6 +46,7 @@ CUT = gzip.compress(b"a\tb\n" * 99)[:-9]
         ("a.tsv", b"a\n" + b"b" * 10_001, "line 2: more than 10,000 characters"),
         ("a.tsv.gz", CUT, "is not a complete gzip file"),
         ("a.tsv.gz", b"no gzip", "is not a complete gzip file"),
+        ("a.tsv.gz", CUT[:15] + b"\xff" * 9 + CUT[24:], "is not a complete gzip file"),
     ],
 )
 def test_what_is_no_text_is_refused_by_line(tmp_path, name, content, message):

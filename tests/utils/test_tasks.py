@@ -116,6 +116,8 @@ def test_a_headline_follows_its_rule():
             for j, i in pair.alignment:
                 word = pair.source[j]
                 assert pair.target[i] == tasks.DEEDS.get(word, word)
+            order = [j for j, _ in sorted(pair.alignment, key=lambda link: link[1])]
+            assert order == sorted(order)  # in no other sentence with the same word
 
 
 # --- dates -----------------------------------------------------------------------

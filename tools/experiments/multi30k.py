@@ -181,6 +181,7 @@ def seconds_an_update(settings, threads):
         some = replace(corpus, splits={**corpus.splits, "train": pairs})
         fitted = fit(some, chosen, start=start, progress=False, loss_function=loss)
         found[arm] = round(fitted.trainer.seconds / fitted.trainer.step, 4)
+    torch.set_num_threads(1)
     return found
 
 
