@@ -21,12 +21,13 @@ esac
 
 
 def make(folder, target, **variables):
-    """(whether it went well, what it said) of make with the stand-in as python3."""
+    """(whether it went well, what it said) of make, begun anew, with the stand-in as python3."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     path = {"PATH": f"{folder.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["make", target],
         cwd=folder,
-        env=os.environ | path | variables,
+        env=own | path | variables,
         capture_output=True,
         text=True,
     )
@@ -44,7 +45,7 @@ def test_the_course_installs_itself_once_and_again_where_it_was_moved(tmp_path):
     went_well, said = make(folder, "lab", VERSION="1")
     assert not went_well and "needs Python 3.10, 3.11, 3.12 or 3.13" in said
     went_well, said = make(folder, "test", PIP="1")
-    assert not went_well and "-m pytest" not in said
+    assert not went_well and "pytest" not in said
     for place in (folder, folder.with_name("else where")):
         folder = folder.rename(place)
         went_well, said = make(folder, "test")
