@@ -21,7 +21,7 @@ esac
 
 
 def make(folder, target, **variables):
-    """(whether it went well, what it said) of make, begun anew, with the stand-in as python3."""
+    """(whether it went well, what it said) of make, as from a shell, with the stand-in."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     path = {"PATH": f"{folder.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
