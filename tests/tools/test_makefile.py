@@ -21,7 +21,7 @@ esac
 
 
 def make(folder, target, **variables):
-    """(whether it went well, what it said) of make, as from a shell, with the stand-in."""
+    """(whether it went well, what it said) of make, not of one within this one."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     path = {"PATH": f"{folder.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
