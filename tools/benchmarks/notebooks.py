@@ -1,13 +1,13 @@
 """`make bench-notebooks`: seconds and memory of every notebook, and its slow cells.
 
 Each is executed from a clean kernel by a process of its own, so that the memory of its
-kernel can be told from that of the others. Nothing is written into the notebooks. Where
-paths are given, they alone are measured, and printed: the README stays as it is.
+kernel can be told from that of the others. Nothing is written into the notebooks.
 """
 
 import multiprocessing
 import os
 import re
+import resource
 import sys
 import time
 from datetime import datetime
@@ -60,10 +60,6 @@ def seconds_of(cell):
 
 def used_by_the_kernel():
     """Seconds of processor, and peak memory in MB, of what this process started."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0, 0
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)  # bytes
     return used.ru_utime + used.ru_stime, peak / 1e6
@@ -82,18 +78,16 @@ def sums(rows):
     )
 
 
-def main(given):
+def main():
     os.environ.pop("MPLBACKEND", None)  # a kernel chooses its own
-    paths = map(Path, given) if given else sorted((ROOT / "notebooks").glob("*.ipynb"))
-    rows = []
+    paths, rows = sorted((ROOT / "notebooks").glob("*.ipynb")), []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as processes:
         for row in processes.imap(execute, paths, chunksize=1):
             rows.append(row)
             print(*(f"{name} {value}" for name, value in row.items()), sep=", ")
-    if not given:
-        table = report.markdown(HEAD, [row.values() for row in rows])
-        report.write("notebooks", f"{table}\n\n{sums(rows)}")
+    table = report.markdown(HEAD, [row.values() for row in rows])
+    report.write("notebooks", f"{table}\n\n{sums(rows)}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import torch
 
+from tools.experiments.provenance import processor
+
 README = Path(__file__).with_name("README.md")
 
 
@@ -59,13 +61,8 @@ def write(name, text, path=README):
 
 def machine():
     """The processor and the versions, in a sentence."""
-    name, cpuinfo = platform.processor(), Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-        names = [line.partition(": ")[2] for line in lines if "model name" in line]
-        name = names[0] if names else name
     return (
-        f"Measured on: {name} ({torch.backends.cpu.get_cpu_capability()}), "
+        f"Measured on: {processor()} ({torch.backends.cpu.get_cpu_capability()}), "
         f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, "
         f"{platform.system()} {platform.machine()}; "
         f"Python {platform.python_version()}, torch {torch.__version__}, "

@@ -84,16 +84,21 @@ def provenance():
     commit: with a plus sign where code that isn't committed was used.
     """
     changed = git("status", "--porcelain", "village", "../tools", "../utils")
-    cpu = Path("/proc/cpuinfo")
-    names = re.findall(r"model name\s*: (.*)", cpu.read_text() if cpu.exists() else "")
     return {
         "date": date.today().isoformat(),
         "commit": git("rev-parse", "--short=10", "HEAD") + "+" * bool(changed),
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
-        "processor": ", ".join([*names[:1], platform.machine()]),
+        "processor": processor(),
         "read": {name: checksum(name) for name in sorted(READ)},
     }
+
+
+def processor():
+    """Its name, where the system tells it, and its kind."""
+    cpu = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", cpu.read_text() if cpu.exists() else "")
+    return ", ".join([*names[:1], platform.machine()])
 
 
 def git(*arguments):

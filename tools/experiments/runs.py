@@ -174,35 +174,34 @@ def tried_rates(done, fixed, grid):
 # Measuring
 
 
-def measure(name, folder=RESULTS, only=""):
+def measure(name, folder=RESULTS):
     """Make the runs of an experiment that its file doesn't hold; store each at once.
 
     So a measurement can be interrupted. What is stored counts if it was made with the
-    settings of now, from what is here now. only: those runs whose arguments have this
-    text in them. Each run is in a process of its own, with one thread.
+    settings of now, from what is here now. Each run is in a process of its own, with
+    one thread.
     """
     experiment = import_module(f"tools.experiments.{name}")
     path, settings = folder / f"{name}.json", experiment.SETTINGS
     entries = stored(path, settings)
     with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
         # A plan may name its later runs only when the first ones are made.
-        while new := missing(experiment.plan(entries), entries, only):
+        while new := missing(experiment.plan(entries), entries):
             made = partial(pool.submit, attempt, experiment.run, settings)
             going = {made(run): run for run in new}
             for future in as_completed(going):
                 entries.append({"run": going[future], **future.result()})
                 print(name, entries[-1], flush=True)
                 store(path, settings, entries)
-    plan = experiment.plan(entries)
-    if not only:  # in the order of the plan, without what it doesn't name any more
-        entries = [entry for run in plan for entry in entries if entry["run"] == run]
-        store(path, settings, entries)
+    plan = experiment.plan(entries)  # what it doesn't name any more goes
+    entries = [entry for run in plan for entry in entries if entry["run"] == run]
+    store(path, settings, entries)
 
 
-def missing(plan, entries, only=""):
+def missing(plan, entries):
     """The runs of a plan that no entry is of."""
     made = [entry["run"] for entry in entries]
-    return [run for run in plan if run not in made and only in str(run)]
+    return [run for run in plan if run not in made]
 
 
 def attempt(run, settings, arguments):
