@@ -50,11 +50,11 @@ def a_model(name, **options):
     return loud(build_model(kind, **{**SIZES, **values, **options}))
 
 
-def random_model(name, src_size, tgt_size=None, seed=0):
-    """A model of the CATALOGUE for other vocabularies; its weights are large."""
+def random_model(name, vocab_size, seed=0):
+    """A model of the CATALOGUE for another vocabulary; its weights are large."""
     torch.manual_seed(seed)
     kind, values = CATALOGUE[name]
-    model = build_model(kind, src_size, tgt_size or src_size, **values)
+    model = build_model(kind, vocab_size, vocab_size, **values)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.8)
     return model.eval()

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from utils import by_hand, training
 from utils.attention import DotProductAttention
-from utils.models import KINDS, build_model
+from utils.models import build_model
 from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.text import PAD_ID
 from utils.training import batch_loss
@@ -140,15 +140,6 @@ def test_a_change_is_refused_at_every_batch_and_nothing_is_trained(path, part, w
     with pytest.raises(ValueError, match=f"doesn't compute .*{words}.*batch_loss"):
         training.train_step(model, batch, adam, 1.0, by_hand.loss)
     assert weights(model) == before
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - set(COMPUTED)))
-def test_every_other_kind_is_refused(kind):
-    sizes = {"enc_hiddens": 6, "dropout": 0.0} if "translator" in kind else {}
-    number = 2 if kind == "transformer" else 6
-    model = build_model(kind, 11, 13, 4, number, **sizes)
-    with pytest.raises(ValueError, match="doesn't compute .*batch_loss"):
-        by_hand.loss(model, random_batch(5))
 
 
 def test_dropout_of_weights_is_refused_in_training_even_after_evaluation():

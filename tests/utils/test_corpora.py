@@ -20,7 +20,7 @@ from utils.corpora import (
 )
 from utils.data import Pair
 from utils.files import DATA_VARIABLE
-from utils.text import Vocab, detokenize, tokenize
+from utils.text import Vocab
 
 # --- the Village, with a small corpus of the same form ----------------------------
 
@@ -45,7 +45,7 @@ def village(tmp_path):
     return folder
 
 
-def test_the_village_is_read_in_every_direction(village):
+def test_the_village_is_read_in_either_direction(village):
     corpus = load_village("en", "zh", village)
     assert repr(corpus) == "Village en→zh: train 2, valid 2, test 2, long 2"
     baker, dog = corpus["train"]
@@ -53,13 +53,10 @@ def test_the_village_is_read_in_every_direction(village):
     assert baker.target == ("面包师", "读", "书", "。")
     assert baker.tags == {"adj-swap", "zh-le"} and dog.tags == frozenset()
     assert dog.alignment == {(1, 0), (2, 1)} and dog.possible == {(0, 1), (2, 2)}
-    for source, target in combinations(("en", "fr", "zh"), 2):
-        there = load_village(source, target, village)["test"]
-        back = load_village(target, source, village)["test"]
-        for a, b in zip(there, back, strict=True):
-            assert (a.source, a.target, a.tags) == (b.target, b.source, b.tags)
-            assert a.alignment == {(i, j) for j, i in b.alignment}
-            assert a.possible == {(i, j) for j, i in b.possible}
+    _, back = load_village("zh", "en", village)["test"]
+    assert (back.source, back.target) == (dog.target, dog.source)
+    assert back.alignment == {(0, 1), (1, 2)} and back.possible == {(1, 0), (2, 2)}
+    assert load_village("fr", "zh", village)["long"][1].alignment == {(1, 0)}
 
 
 def test_village_files_that_are_missing_or_changed(village, tmp_path):
@@ -129,7 +126,6 @@ BAD_LINES = {  # a text of three lines, one of them bad: its number, what is sai
     "A.\tB.\nC.\tD.\nE.\t": (3, "the fr side is empty; both need a sentence"),
     "\u200b \u2060\tA.\nB.\tC.\nD.\tE.": (1, "the en side is empty"),
     b"A.\tB.\ncaf\xe9\tC.\nE.\tF.": (2, "not UTF-8 .byte 0xe9."),
-    b"A.\tB.\nD.\t" + b"x" * 10_001 + b"\nE.\tF.": (2, "more than 10,000 characters"),
 }
 
 
@@ -150,7 +146,6 @@ def test_bad_lines_are_named_or_skipped_and_reported(tsv, text):
         ({"columns": ("en", "de")}, "columns names the languages of the first two"),
         ({"columns": ("en",)}, "columns names the languages of the first two"),
         ({"target": "en"}, "source and target are both en .English."),
-        ({"target": "Czech"}, "unknown language 'Czech'"),
         ({"test": 1.0}, "test must be a whole number of at least 0, got 1.0"),
         ({"valid": 2, "test": 1}, "3 pairs in 3 groups .* too few for a split"),
     ],
@@ -190,10 +185,7 @@ def test_splits_share_no_sentence_and_lose_no_pair(numbers, valid, test, seed):
         assert [(p.target, p.source) for p in own] == [p[:2] for p in splits[split]]
 
 
-def test_split_ties_sentences_through_other_pairs_and_draws():
-    chain = [Pair((f"s{i}",), (f"t{j}",)) for i in range(5) for j in (i, i + 1)]
-    with pytest.raises(ValueError, match="10 pairs in 1 groups"):
-        split_pairs(chain, {"test": 2})
+def test_a_split_is_drawn_by_its_seed():
     pairs = [Pair((f"{i:02}",), (str(-i),)) for i in range(100)]
     found = {tuple(split_pairs(pairs, {"test": 10}, seed)["test"]) for seed in range(9)}
     assert len(found) == 9
@@ -209,29 +201,24 @@ MULTI30K = {
 
 
 def test_multi30k_is_the_users_own_or_downloaded(tmp_path, monkeypatch):
-    asked, folder = set(), tmp_path / "multi30k"
+    """Here all are the user's own but one."""
+    folder, missing = tmp_path / "multi30k", "val.fr.gz"
+    folder.mkdir()
+    for name, content in MULTI30K.items():
+        (tmp_path if name == missing else folder).joinpath(name).write_bytes(content)
     sums = {name: hashlib.sha256(c).hexdigest() for name, c in MULTI30K.items()}
 
     def download(url, sha256, path):
-        assert (url, sha256) == (corpora.MULTI30K_URL + path.name, sums[path.name])
-        asked.add(path.name)
-        (tmp_path / path.name).write_bytes(MULTI30K[path.name])
+        assert (url, sha256) == (corpora.MULTI30K_URL + missing, sums[missing])
         return tmp_path / path.name
 
     monkeypatch.setattr(corpora, "MULTI30K_SHA256", sums)
     monkeypatch.setattr(corpora, "download", download)
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     corpus = load_multi30k("en", "fr")
     assert repr(corpus) == "Multi30k en→fr: train 2, valid 2, test 2"
     assert corpus["test"][0] == Pair(("street", "."), ("l'", "ami", "."))
-    assert corpus.target_texts("valid")[1] == "L'ami, val" and len(asked) == 6
-    folder.mkdir()
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    for name in MULTI30K.keys() - {"val.en.gz"}:
-        (folder / name).write_bytes(MULTI30K[name])
-    asked.clear()
-    load_multi30k("de", "en")
-    assert asked == {"val.en.gz"}  # only what is missing
+    assert corpus.target_texts("valid")[1] == "L'ami, val"
     (folder / "val.en.gz").write_bytes(b"changed")
     with pytest.raises(ValueError, match="val.en.gz has .* left as it is"):
         load_multi30k("de", "en")
@@ -251,6 +238,3 @@ def test_multi30k_as_published():
     for side, (lang, size) in enumerate({"de": 7855, "en": 5924}.items()):
         words = [pair[side] for pair in corpus["train"]]
         assert len(Vocab(words, lang, min_freq=2)) == size
-    for pair in corpus["train"]:
-        for tokens, lang in zip(pair, ("de", "en"), strict=False):
-            assert tokenize(detokenize(tokens, lang), lang) == list(tokens)

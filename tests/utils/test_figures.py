@@ -1,14 +1,8 @@
-"""Figures as a notebook shows them: sharp, and with words for who can't see them."""
-
-import base64
-import io
+"""Figures in words, for who can't see them."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from helpers.repo import ROOT
-from nbformat.v4 import new_code_cell, new_notebook
-from PIL import Image
 
 from utils.figures import alternative_text
 from utils.plotting import plot_curves, show_heatmap, show_heatmaps
@@ -60,19 +54,3 @@ def test_bars_say_their_sizes_and_titles(kind, along):
     assert alternative_text(ax.figure) == (
         "step 1. Bars: two lines. size: le 0; la 12.3. The largest: la 12.3."
     )
-
-
-@pytest.mark.slow  # it starts a kernel
-def test_a_notebook_shows_figures_sharp_and_with_words(monkeypatch):
-    nbclient = pytest.importorskip("nbclient")
-    monkeypatch.delenv("MPLBACKEND", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    draws = "import utils.plotting\nplt = utils.plotting.plt\nplt.plot([1, 2], [3, 1]);"
-    notebook = new_notebook(cells=[new_code_cell(draws)])
-    nbclient.NotebookClient(notebook, timeout=3600).execute()
-    (output,) = notebook.cells[0].outputs
-    shown = output.metadata["image/png"]
-    picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"])))
-    size = 2 * shown["width"], 2 * shown["height"]
-    assert picture.size == pytest.approx(size, abs=1)
-    assert "A line: first" in shown["alt"]

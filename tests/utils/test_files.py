@@ -2,13 +2,13 @@
 
 import gzip
 import hashlib
+import re
+import threading
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-import pooch
 import pytest
-from helpers import Files, serve
 
 from utils.files import DATA_VARIABLE, decode_lines, download, find_file, read_bytes
 
@@ -90,62 +90,36 @@ def test_a_file_is_looked_for_here_and_in_the_data_folder(tmp_path, monkeypatch)
 
 # --- downloads --------------------------------------------------------------------
 
-NAME = "train.de.gz"
-GOOD = gzip.compress(b"Ein Haus.\n" * 2000, mtime=0) + bytes(20_000)
-SHA256 = hashlib.sha256(GOOD).hexdigest()
-
 
 @pytest.fixture
-def server(monkeypatch):
+def server(tmp_path, monkeypatch):
+    """The address of a server on this machine with the files of tmp_path."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serve(Files) as server:
-        server.files, server.mood, server.asked = {NAME: GOOD}, "good", []
-        yield server
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01]).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
-def kept(folder):
-    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-@pytest.mark.parametrize(
-    "mood, reason",
-    [
-        ("cut", f"{len(GOOD) - len(GOOD) // 2} more expected"),
-        ("silent", "closed connection without response"),
-        ("404", "404"),
-        ("page", f"(?s:does not match .*{SHA256}.* or where a login page answers)"),
-    ],
-)
-@pytest.mark.parametrize("before", [{}, {NAME: b"half written"}])
-def test_a_broken_download_and_the_second_try(server, tmp_path, mood, reason, before):
-    path = tmp_path / "cache" / "multi30k" / NAME
-    path.parent.mkdir(parents=True)
-    for name in before:  # removing it could remove what another process fetched
-        path.write_bytes(before[name])
-    server.mood = mood
-    with pytest.raises(ConnectionError, match=reason) as error:
-        download(server.url + NAME, SHA256, path)
+def test_a_download_that_fails_says_what_to_do_and_leaves_nothing(server, tmp_path):
+    name, good = "train.de.gz", gzip.compress(b"Ein Haus.")
+    sha256, folder = hashlib.sha256(good).hexdigest(), tmp_path / "cache" / "multi30k"
     advice = (
-        f"put {NAME} into a folder named multi30k, and set the environment variable "
+        f"put {name} into a folder named multi30k, and set the environment variable "
         f"{DATA_VARIABLE} to the folder that holds multi30k"
     )
-    assert server.url + NAME in str(error.value) and advice in str(error.value)
-    assert kept(path.parent) == before
-    server.mood = "slow"
-    with ThreadPoolExecutor(2) as pool:  # two at once
-        found = pool.map(lambda _: download(server.url + NAME, SHA256, path), "ab")
-        assert list(found) == [path] * 2
-    assert kept(path.parent) == {NAME: GOOD} and len(server.asked) == 3
-    download(server.url + NAME, SHA256, path)
-    assert len(server.asked) == 3  # a good copy isn't fetched again
-
-
-def test_a_stopped_download_leaves_nothing(tmp_path, monkeypatch):
-    def stop(self, url, output_file, pooch):
-        Path(output_file).write_bytes(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", stop)
-    with pytest.raises(KeyboardInterrupt):
-        download(f"http://127.0.0.1/{NAME}", SHA256, tmp_path / NAME)
-    assert kept(tmp_path) == {}
+    for page, reason in (
+        (None, "404"),
+        (b"Please log in", f"does not match .*{sha256}"),
+    ):
+        if page:
+            (tmp_path / name).write_bytes(page)
+        with pytest.raises(ConnectionError, match=f"(?s)network.*{advice}") as error:
+            download(server + name, sha256, folder / name)
+        assert re.search(f"(?s){server + name} .*{reason}", str(error.value))
+        assert not any(folder.glob("*"))
+    (tmp_path / name).write_bytes(good)
+    download(server + name, sha256, folder / name)
+    (tmp_path / name).unlink()  # a good copy isn't fetched again
+    assert download(server + name, sha256, folder / name).read_bytes() == good

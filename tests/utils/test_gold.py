@@ -116,17 +116,11 @@ def test_the_shipped_sets(name, count):
         assert sure and write_links(sure, possible) == text
 
 
-ENDS = {(".", "."), ("?", "?"), (".", "。"), ("?", "？")}
-
-
 @pytest.mark.slow
 @needs("multi30k")
 @needs("tatoeba/cmn.txt")
 def test_the_shipped_sets_fit_their_text():
     tatoeba = load_tsv("tatoeba/cmn.txt", "en", "zh", skip_bad_lines=True)
     for corpus, name in zip((load_multi30k(), tatoeba), GOLD_SETS, strict=True):
-        linked = link_gold(corpus, name)
-        assert link_gold(corpus["test"], name) == linked  # no model was trained on them
-        for pair in linked:  # punctuation that both sides have stands together
-            if (pair.source[-1], pair.target[-1]) in ENDS:
-                assert (len(pair.source) - 1, len(pair.target) - 1) in pair.alignment
+        # No model was trained on them.
+        assert link_gold(corpus["test"], name) == link_gold(corpus, name)

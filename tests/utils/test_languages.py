@@ -7,10 +7,8 @@ from utils.languages import LONGER, check_language, language_name
 
 @pytest.mark.parametrize("lang", ["EN", "e", "", None, "english", "pt-br", "en\n"])
 def test_what_is_no_code(lang):
-    message = f"unknown language {lang!r}: give its code, two or three small letters"
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match="unknown language .*: give its code, two or"):
         check_language(lang)
-    assert str(error.value).startswith(message)
 
 
 def test_codes():

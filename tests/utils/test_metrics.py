@@ -86,8 +86,6 @@ def test_exact_match_and_rouge_counted_by_hand():
     # Words: 3 of 3, and 3 of 4; pairs: 1 of 2, and 1 of 3.
     expected = {"rouge1": 600 / 7, "rouge2": 200 / 5, "rougeL": 600 / 7}
     assert scores == pytest.approx(expected)
-    turned = rouge([["b", "a"]], [["a", "b"]])
-    assert turned == pytest.approx({"rouge1": 100, "rouge2": 0, "rougeL": 50})
 
 
 # Alignment error rate
@@ -185,14 +183,7 @@ RANGE = "weights must lie between 0 and 1, without NaN"
         (lambda: bleu(ONE, TWO), ValueError, "1 hypotheses and 2 references: give one"),
         (lambda: chrf([], []), ValueError, "0 hypotheses and 0 references: give one"),
         (lambda: exact_match(ONE, TWO), ValueError, "argument 2 is longer"),
-        (lambda: rouge(ONE, TWO), ValueError, "argument 2 is longer"),
         (lambda: bleu("a b", ["a b"]), TypeError, "hypotheses is one string"),
-        (lambda: alignment_error_rate(LINKS, LINKS, []), ValueError, "argument 3 is s"),
-        (
-            lambda: alignment_error_rate(LINKS[0], LINKS),
-            TypeError,
-            "predicted.0. is",
-        ),
         (lambda: alignment_error_rate(LINKS, [{(0.5, 1)}]), TypeError, "sure.0. is"),
         (lambda: links_from_weights([1.0, 0.0]), ValueError, r"shape \(2,\)"),
         (lambda: links_from_weights([[1 + 5e-6, 0]]), ValueError, RANGE),
@@ -200,7 +191,6 @@ RANGE = "weights must lie between 0 and 1, without NaN"
         (lambda: links_from_weights([[np.nan, 0.5]]), ValueError, RANGE),
         (lambda: by_length([3, 7], [(1, 5)]), ValueError, "sentence 1 has length 7"),
         (lambda: by_length([3, 4], [(1, 3), (3, 5)]), ValueError, "in 2 of the bucke"),
-        (lambda: by_length([3], [(1, 5)]), ValueError, "argument 2 is longer than"),
     ],
 )
 def test_what_is_refused(call, error, message):

@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -67,16 +66,10 @@ def test_a_heatmap_is_labelled_and_legible(source, target):
     assert_legible([ax])  # drawn without a warning: no character is missing
     names = ax.get_xlabel(), ax.get_ylabel(), ax.get_title()
     assert names == ("source", "target", "A title")
+    assert ax.images[0].get_clim() == (0, 1)
     assert ax.yaxis_inverted() and ax.xaxis.get_ticks_position() == "top"
     assert (ax.get_xticklabels()[0].get_rotation() == 45) == (len(source) == len(EN))
     assert ax.figure.axes[1].get_ylabel() == "attention weight" and plt.gca() is ax
-
-
-def test_the_colours_are_those_of_0_to_1_whatever_the_weights():
-    ax = show_heatmap(np.full((2, 3), 0.3), "abc", "xy")
-    assert ax.images[0].get_clim() == (0, 1)
-    expected = matplotlib.colormaps["Blues"](0.3)
-    assert ax.images[0].to_rgba(0.3) == pytest.approx(expected)
 
 
 def test_links_are_outlined_at_source_column_and_target_row():
@@ -91,15 +84,9 @@ def test_links_are_outlined_at_source_column_and_target_row():
 
 
 def test_annotate_writes_the_weights():
-    weights = np.array([[0.61, 0.39], [0.004, 0.996]])
-    ax = show_heatmap(weights, "ab", "cd", annotate=True)
-    found = {t.get_position(): (t.get_text(), t.get_color()) for t in ax.texts}
-    assert found == {
-        (0, 0): ("0.61", "white"),
-        (1, 0): ("0.39", "black"),
-        (0, 1): ("0.00", "black"),
-        (1, 1): ("1.00", "white"),
-    }
+    ax = show_heatmap([[0.61, 0.004]], "ab", "c", annotate=True)
+    found = [(t.get_position(), t.get_text(), t.get_color()) for t in ax.texts]
+    assert found == [((0, 0), "0.61", "white"), ((1, 0), "0.00", "black")]
 
 
 @pytest.mark.parametrize(
@@ -181,19 +168,3 @@ def test_seven_curves_differ_without_colour_and_an_eighth_is_refused():
     curves.pop("7")
     lines = plot_curves([1, 2], curves, "x", "y").lines
     assert len({line.get_marker() for line in lines}) == 7
-
-
-# Every figure
-
-
-def test_the_background_is_opaque_and_white_and_settings_stay():
-    # As in kernels whose default figure is transparent.
-    transparent = {"figure.facecolor": (1, 1, 1, 0), "axes.facecolor": (1, 1, 1, 0)}
-    with matplotlib.rc_context(transparent):
-        before = matplotlib.rcParams.copy()
-        heatmap = show_heatmap(**panel(EN[:2], ZH[:2], gold={(0, 0)}))
-        for ax in (heatmap, plot_curves([1, 2], {"a": [[1, 2], [2, 3]]}, "x", "y")):
-            ax.figure.canvas.draw()
-            seen = np.asarray(ax.figure.canvas.buffer_rgba())
-            assert (seen[..., 3] == 255).all() and (seen[0, 0] == 255).all()
-        assert matplotlib.rcParams == before

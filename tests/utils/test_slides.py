@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import pytest
-import torch
 
 from utils import slides
 
@@ -17,9 +16,3 @@ def test_bars_fill_a_slide_with_their_names_and_numbers():
     assert ax.get_ylim() == (0, 2) and ax.get_ylabel() == "rate"
     width, height = ax.figure.get_size_inches() * plt.rcParams["figure.dpi"]
     assert 1100 < width < 1180 and 500 < height < 570  # of 1280 x 720
-
-
-def test_tables_and_numbers_are_texts():
-    found = slides.table(["a", "b"], [["1", "**2**"]])
-    assert found.data.splitlines() == ["| a | b |", "| --- | --- |", "| 1 | **2** |"]
-    assert slides.numbers(torch.tensor([-2.0, 0.126])) == "[−2.00, 0.13]"

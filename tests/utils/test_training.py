@@ -221,7 +221,6 @@ DAMAGED = {
     "history of another kind": (training_of(history={}, losses=[]), "is damaged"),
     "no loss": (lambda h, t: h["training"]["history"][0].clear(), "train_loss"),
     "a loss of text": (epoch_of(valid_loss="x"), "'x' in valid_loss"),
-    "a list for a loss": (epoch_of(valid_loss=[1]), r"\[1\] in valid_loss"),
     "NaN among losses": (training_of(losses=[1.0, math.nan, 1.0, 1.0]), "nan in loss"),
     "fewer losses than updates": (training_of(losses=[1.0] * 3), "3 losses in 1 ep"),
     "seconds below 0": (epoch_of(seconds=-0.1), "-0.1 in seconds"),

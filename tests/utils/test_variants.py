@@ -1,7 +1,5 @@
 """The other decoders, and the translator for real text: against plain loops."""
 
-from copy import deepcopy
-
 import pytest
 import torch
 from helpers.models import (
@@ -137,7 +135,7 @@ def test_the_readout_is_a_tanh_layer_and_the_words_own_matrix():
     same(decoder.dense(x), expected)
 
 
-# --- the translator's dropout, and one matrix that reads and writes words ----------
+# --- the translator's dropout and word vectors --------------------------------------
 
 
 @pytest.mark.parametrize("name", ["translator", "fixed translator"])
@@ -152,13 +150,6 @@ def test_every_place_of_dropout_is_active(name):
         assert not all(torch.equal(scores[0], other) for other in scores)
         place.eval()
         assert torch.equal(*(model(*a_batch())[0] for _ in range(2)))
-
-
-@pytest.mark.parametrize("name", ["translator", "fixed translator"])
-def test_one_matrix_reads_and_writes_words(name):
-    model = a_model(name)
-    for other in (model, deepcopy(model), model.float()):
-        assert other.decoder.dense.out.weight is other.decoder.embedding.weight
 
 
 def test_word_vectors_start_small_enough_to_write_with():
