@@ -9,8 +9,9 @@ from helpers import tries
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.corpora import load_village
+from utils.corpora import VILLAGE_FOLDER
 from utils.data import BatchLoader, Pair
+from utils.files import decode_lines, read_bytes
 from utils.subwords import SampledLoader, SubwordVocab, as_spelled
 from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK, UNK_ID, Vocab
 
@@ -18,8 +19,10 @@ from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK, UNK_ID, Vocab
 @pytest.fixture(scope="module")
 def village():
     """{lang: sentences of the training split}."""
-    train = load_village("en", "zh")["train"]
-    return {"en": [p.source for p in train], "zh": [p.target for p in train]}
+    path = VILLAGE_FOLDER / "train.tsv.gz"
+    rows = [line.split("\t") for line in decode_lines(read_bytes(path), path)[1:]]
+    columns = {"en": 0, "zh": 2}
+    return {lang: [tuple(r[n].split()) for r in rows] for lang, n in columns.items()}
 
 
 @pytest.fixture(scope="module")
