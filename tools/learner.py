@@ -8,7 +8,6 @@ are cleared. Links to what was left out become plain words.
 
 import re
 import shutil
-import zipfile
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
@@ -80,7 +79,5 @@ def build(folder):
 if __name__ == "__main__":
     folder = ROOT / "build" / "learner"
     build(folder)
-    with zipfile.ZipFile(f"{folder}.zip", "w", zipfile.ZIP_DEFLATED) as pages:
-        for path in sorted(folder.rglob("*")):
-            pages.write(path, Path("learning-to-align", path.relative_to(folder)))
+    shutil.make_archive(str(folder), "zip", folder.parent, folder.name)
     print("build/learner, and build/learner.zip")
