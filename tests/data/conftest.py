@@ -1,41 +1,27 @@
 """The files of the Village corpus, read once."""
 
 import gzip
-from functools import cache
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "village"
-
-
-class Row(NamedTuple):
-    en: str
-    fr: str
-    zh: str
-    en_fr: str
-    en_zh: str
-    fr_zh: str
-    tag_names: str
-
-    @property
-    def tags(self):
-        return set(self.tag_names.split(",")) - {""}
-
-
-@cache
-def rows_of(split) -> list[Row]:
-    with gzip.open(FOLDER / f"{split}.tsv.gz", "rt", encoding="utf-8") as f:
-        header, *lines = f.read().splitlines()
-    assert header.split("\t") == "en fr zh en-fr en-zh fr-zh tags".split()
-    return [Row(*line.split("\t")) for line in lines]
+Row = namedtuple("Row", "en fr zh en_fr en_zh fr_zh tags")
 
 
 @pytest.fixture(scope="session")
 def village():
-    """Split -> rows."""
-    return {split: rows_of(split) for split in ("train", "valid", "test", "long")}
+    """Split -> rows; the tags are a set."""
+    found = {}
+    for split in ("train", "valid", "test", "long"):
+        text = gzip.decompress((FOLDER / f"{split}.tsv.gz").read_bytes()).decode()
+        header, *lines = (line.split("\t") for line in text.splitlines())
+        assert header == "en fr zh en-fr en-zh fr-zh tags".split()
+        found[split] = [
+            Row(*cells, {*tags.split(",")} - {""}) for *cells, tags in lines
+        ]
+    return found
 
 
 @pytest.fixture(scope="session")
