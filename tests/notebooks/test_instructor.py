@@ -1,13 +1,14 @@
-"""The instructor's page: its figures are the notebooks', its chapters are linked."""
+"""The instructor's page: its figures are the notebooks', its plans the lectures'."""
 
 import re
 
 import nbformat
 import pytest
-from helpers.repo import LECTURES, NUMBERED, ROOT, read, said_and_printed
+from helpers.repo import LECTURES, NUMBERED, read, said_and_printed
 
 TEACHING = read("notebooks/INSTRUCTOR.md")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
+PREDICT = "> **Predict.** "
 
 
 def about():
@@ -24,52 +25,41 @@ def about():
     return said
 
 
-@pytest.mark.parametrize(("number", "text"), about(), ids=[n for n, _ in about()])
-def test_the_instructor_quotes_figures_that_the_notebook_has(number, text):
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
+def test_the_instructor_quotes_figures_that_the_notebook_has(path):
     """Each decimal number begins one that a cell or an output of the notebook has."""
-    (path,) = (path for path in NUMBERED if path.name.startswith(number))
+    texts = [text for number, text in about() if path.name.startswith(number)]
     known = DECIMAL.findall(said_and_printed(path))
-    quoted = DECIMAL.findall(text)
+    quoted = DECIMAL.findall("\n".join(texts))
+    assert texts
     assert [n for n in quoted if not any(k.startswith(n) for k in known)] == []
 
 
-def lectures():
-    """(a lecture's path, the rows of its plan: its minutes, its slides)."""
-    for text in re.split(r"^(?=###? .*[Ll]ecture)", TEACHING, flags=re.M)[1:]:
-        path = re.search(r"`notebooks/(lectures/.+?\.ipynb)`", text)
-        rows = re.findall(r"^\| (\d+)–(\d+) \|.*\| (\d+)–(\d+) \|", text, re.M)
-        if path and rows:
-            yield path[1], [tuple(map(int, row)) for row in rows]
-
-
-@pytest.mark.parametrize(("path", "rows"), list(lectures()))
-def test_the_plan_of_a_lecture_is_that_of_its_slides(path, rows):
-    """Minutes and slides follow each other, and are those of the presenter's notes."""
-    ends, minutes = [0], 0  # ends[n]: when slide n is over
-    for c in nbformat.read(ROOT / "notebooks" / path, as_version=4).cells:
-        kind = c.metadata.get("slideshow", {}).get("slide_type")
+def slides(path):
+    """The cells of each slide, its notes last; `skip` is left out."""
+    found = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type")
         if kind == "slide":
-            ends.append(minutes)
-        elif kind == "notes":
-            minutes += int(re.match(r"\*\*(\d+) min\.\*\*", c.source)[1])
-            ends[-1] = minutes
-    found = [(ends[first - 1], ends[last]) for _, _, first, last in rows]
-    assert found == [row[:2] for row in rows]
+            found.append([])
+        if found and kind != "skip":
+            found[-1].append(cell)
+    return found
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_the_plan_of_a_lecture_is_that_of_its_slides(path):
+    """Minutes and slides follow each other, and are those of the presenter's notes."""
+    ends = [0]  # ends[n]: the minute when slide n is over
+    for *shown, notes in slides(path):
+        minutes = re.match(r"\*\*(\d+) min\.\*\*", notes.source)[1]
+        ends.append(ends[-1] + int(minutes))
+        asked = [n for n, cell in enumerate(shown, 1) if PREDICT in cell.source]
+        assert asked in ([], [len(shown)]), "the answer is beside the question"
+    plan = TEACHING.split(f"`notebooks/lectures/{path.name}`")[1]
+    plan = re.split(r"^###? ", plan, flags=re.M)[0]
+    rows = re.findall(r"^\| (\d+)–(\d+) \|.*\| (\d+)–(\d+) \|", plan, re.M)
+    rows = [tuple(map(int, row)) for row in rows]
+    assert [(ends[row[2] - 1], ends[row[3]]) for row in rows] == [r[:2] for r in rows]
     assert [row[2] for row in rows] == [1, *(row[3] + 1 for row in rows[:-1])]
-    assert rows[-1][1] == minutes and rows[-1][3] == len(ends) - 1
-
-
-def test_the_minutes_of_the_workshop_follow_each_other():
-    plan = TEACHING.split("## A workshop")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (\d+)–(\d+) \|", plan, re.M)
-    assert [start for start, _ in rows] == ["0", *(end for _, end in rows[:-1])]
-    assert rows[-1][1] == "180"
-
-
-def test_nothing_is_left_out():
-    """Every lecture has a plan, every chapter a link, every notebook its page."""
-    assert [ROOT / "notebooks" / path for path, _ in lectures()] == LECTURES
-    anchors = re.findall(r"\]\(#([\w-]+)\)", TEACHING)
-    headings = re.findall(r"^## (.+)$", TEACHING, re.M)
-    assert anchors == [heading.lower().replace(" ", "-") for heading in headings]
-    assert {n for n, _ in about()} >= {path.name[:2] for path in NUMBERED}
+    assert (rows[-1][1], rows[-1][3]) == (50, len(ends) - 1)
