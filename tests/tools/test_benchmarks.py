@@ -1,14 +1,10 @@
-"""The benchmarks in miniature: all sides do the same work, and the tables are written.
-
-Nothing here asserts a speed.
-"""
+"""The benchmarks in miniature: the tables are written. No speed is asserted."""
 
 import re
 import shutil
 
 import nbformat
 import pytest
-import torch
 from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -29,17 +25,6 @@ def test_the_table_is_written(tmp_path, monkeypatch):
     assert text.partition("<!-- end of speed -->")[2].count("Not measured yet") == (
         report.README.read_text(encoding="utf-8").count("Not measured yet") - 1
     )
-
-
-@pytest.mark.parametrize("part", ["encoder.rnn", "decoder.attention", "decoder.dense"])
-def test_sides_that_do_other_work_are_found(part):
-    model, batch = speed.our_model(TINY), speed.random_batch(TINY, 6, 3)
-    net = speed.reference(model)
-    speed.check_same_step(model, net, batch)
-    with torch.no_grad():
-        next(net.get_submodule(part).parameters())[0] += 0.1
-    with pytest.raises(AssertionError, match="the sides differ"):
-        speed.check_same_step(model, net, batch)
 
 
 def test_a_notebook_is_measured(tmp_path):

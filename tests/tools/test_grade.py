@@ -54,12 +54,6 @@ def graded(folder, path, minutes=60, cell_minutes=60):
     return {row.get("check"): row["result"] for row in rows}, rows[0]["trouble"]
 
 
-def test_a_notebook_is_known_by_its_text_and_not_by_its_name(tmp_path):
-    assert run.course()[NAME][1][:2] == ["additive_scores", "context"]
-    name, code = run.read_notebook(handed_in(tmp_path, RIGHT))
-    assert name == NAME and code[1] == (5, RIGHT)
-
-
 def test_a_file_that_is_no_notebook_gets_a_row(tmp_path, monkeypatch):
     path = tmp_path / "anna" / f"{NAME}.ipynb"
     path.parent.mkdir()
