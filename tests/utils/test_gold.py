@@ -15,7 +15,6 @@ from utils.gold import (
     GOLD_SETS,
     gold_links,
     link_gold,
-    read_gold,
     read_links,
     with_links,
     write_links,
@@ -105,15 +104,6 @@ def test_pairs_are_known_by_the_checksum_of_their_tokens(tmp_path, monkeypatch):
     path.write_text("changed")
     with pytest.raises(ValueError, match="Restore the file, or run `python -m tools"):
         link_gold(PAIRS, NAME)
-
-
-@pytest.mark.parametrize("name, count", [*zip(GOLD_SETS, (120, 60), strict=True)])
-def test_the_shipped_sets(name, count):
-    shipped = read_gold(gold.GOLD_FOLDER / f"{name}.tsv")
-    assert len(shipped) == count and {len(digest) for digest in shipped} == {64}
-    for text in shipped.values():
-        sure, possible = read_links(text)
-        assert sure and write_links(sure, possible) == text
 
 
 @pytest.mark.slow

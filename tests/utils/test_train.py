@@ -235,6 +235,7 @@ REFUSED = {
     f"{BEGIN} --corpus village --held-out 9": "--held-out is for a file of your own",
     NEW: "model.last.safetensors and model.log.csv and model.png would be lost",
     f"{OTHER} --num-epochs 0": "--num-epochs must be a whole number of at least 1, got",
+    f"{OTHER} --patience 0": "--patience must be a whole number of at least 1, got 0",
     f"{OTHER} --target-pieces 9": "--target-pieces of fr: 96 sentences don't give 9",
     f"{OTHER} --held-out 100": "too few for a split 'valid' of 100 and a",
     f"{OTHER} --kind transformer": "--embed-size: --kind transformer has none",
