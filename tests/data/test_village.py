@@ -152,6 +152,7 @@ def test_phenomena_are_frequent(village):
     assert tags(village["long"])["long-distance"] >= SIZES["long"] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", SURFACE)
 def test_tags_match_the_surface(rows, tag):
     lang, pattern = SURFACE[tag]
@@ -160,6 +161,7 @@ def test_tags_match_the_surface(rows, tag):
     assert seen == {row.en for row in others if tag in row.tags}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang, name, pattern, fault", PATTERNS)
 def test_no_sentence_has_a_fault_that_was_found(rows, lang, name, pattern, fault):
     """village_patterns.tsv: language, name, pattern, a sentence with the fault."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 READ = Path(__file__).with_name("village_sentences.tsv")
 LANGUAGES = {"en_fr": ("en", "fr"), "en_zh": ("en", "zh"), "fr_zh": ("fr", "zh")}
 CLASSIFIERS = "个 匹 颗 根 本 封 份 首 幅 顶 件 条 张 辆 朵 棵 扇 座 所"
