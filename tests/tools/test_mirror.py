@@ -41,8 +41,6 @@ def test_the_notebooks_mirror_utils(small):
         (SHOWN.replace("@functools.cache\n", ""), "differs"),
         ("# mirror: utils.attention._hidden\ndef _hidden():\n    pass", "no public"),
         ("class Box:\n    size = 2", "needs the marker"),
-        (SHOWN.replace("# mirror", "#mirror"), "needs the marker"),
-        (f"\n{SHOWN}", "needs the marker"),
         (SHOWN, "double is shown 2 times"),
     ],
 )

@@ -25,8 +25,6 @@ def test_links_to_what_is_no_page_lead_to_the_forge():
     forge = f"https://{source.FORGE}"
     assert changed("[a](../README.md#b)") == f"[a]({forge}/blob/HEAD/README.md#b)"
     assert changed("[a](img)") == f"[a]({forge}/tree/HEAD/notebooks/img)"
-    marked = changed("A $x$.\n\n<details>Where $a<b$?\n</details>\n")
-    assert "A $x$." in marked and r'<span class="math">\(a&lt;b\)</span>?' in marked
 
 
 def test_no_answer_of_the_quiz_is_left():
