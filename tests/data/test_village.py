@@ -23,24 +23,6 @@ NEW_NAMES = {
     "zh": "罗莎 露西 奥尔加 艾琳 奥斯卡 马克斯 亚当 菲利克斯",
 }
 TEST_ONLY = {"new-name", "held-out-pair", "far-from-train", "source-example"}
-# Tags that a pattern of one language finds as well
-SURFACE = {
-    "question": ("en", r"\?$"),
-    "imperative": ("en", r"!$"),
-    "because": ("en", r"\bbecause\b"),
-    "but": ("en", r"\bbut\b"),
-    "if": ("en", r"\bif\b"),
-    "future": ("en", r"\bwill\b"),
-    "ne-pas": ("fr", r"\bpas\b"),
-    "elision": ("fr", r"'"),
-    "est-ce-que": ("fr", r"\best-ce\b"),
-    "fr-dont": ("fr", r"\bdont\b"),
-    "zh-ma": ("zh", r"\b吗\b"),
-    "zh-le": ("zh", r"\b了\b"),
-    "zh-ba": ("zh", r"\b把\b"),
-    "passive": ("zh", r"\b被\b"),
-    "zh-bi": ("zh", r"\b比\b"),
-}
 # In a pattern, the name of a list stands for its words
 LISTS = {
     "kin": "(?:爸爸|妈妈|哥哥|妹妹|爷爷|奶奶|叔叔|姑姑|儿子|女儿)",
@@ -150,15 +132,6 @@ def test_phenomena_are_frequent(village):
     assert min(test[tag] for tag in shown) >= 20
     assert not TEST_ONLY & train.keys()
     assert tags(village["long"])["long-distance"] >= SIZES["long"] / 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tag", SURFACE)
-def test_tags_match_the_surface(rows, tag):
-    lang, pattern = SURFACE[tag]
-    others = [row for row in rows if "source-example" not in row.tags]
-    seen = {row.en for row in others if re.search(pattern, getattr(row, lang))}
-    assert seen == {row.en for row in others if tag in row.tags}
 
 
 @pytest.mark.slow
