@@ -19,13 +19,20 @@ from itertools import combinations, cycle, islice, pairwise
 from pathlib import Path
 
 import chinese
-import datasheet
 import english
 import french
 from core import Reject, aligned, links, table
-from datasheet import size, tags_of, with_tags
+from datasheet import (
+    counted,
+    distances,
+    fill,
+    new_names,
+    size,
+    tags_of,
+    with_tags,
+    words,
+)
 from draw import HELD_OUT
-from near import Neighbours
 from phenomena import tags
 from scenes import Scenes
 
@@ -77,17 +84,6 @@ class Writer:
         joined = [links(one, other) for one, other in combinations(sides, 2)]
         return (*texts, *joined, ",".join(sorted(found)))
 
-    def draft(self, clauses, rich):
-        """The words in three languages, the tree; None where it can't be said."""
-        try:
-            node, end = self.draw.sentence(clauses, rich)
-            sides = [part.sentence(node, end) for part in (english, french, chinese)]
-        except Reject:
-            return None, None
-        if any(a.text == b.text for side in sides for a, b in pairwise(side)):
-            return None, None  # a word twice in a row reads badly
-        return sides, node
-
     def write(self, how, accept):
         """The row of a new draft, or None.
 
@@ -95,9 +91,14 @@ class Writer:
         """
         clauses, least, most = how
         rich = least + (most - least) * self.draw.rng.random()
-        sides, node = self.draft(clauses, rich)
-        more = None if sides is None else accept(sides)
-        if more is None:
+        try:
+            node, end = self.draw.sentence(clauses, rich)
+            sides = [part.sentence(node, end) for part in (english, french, chinese)]
+        except Reject:
+            return None
+        # a word twice in a row reads badly
+        twice = any(a.text == b.text for side in sides for a, b in pairwise(side))
+        if twice or (more := accept(sides)) is None:
             return None
         return self.row(sides, tags(node, *sides) | self.draw.tags.union(more))
 
@@ -143,26 +144,23 @@ def held_out(writer):
         wanted = hits and all(left[pair] for pair in hits) and fit(sides)
         return {"held-out-pair"} if wanted else None
 
-    draw.force_held = True
-    while any(left.values()):
-        row = writer.write(next(hows), accept)
-        if row is not None:
-            left.update({pair: left[pair] - 1 for pair in draw.pairs & HELD_OUT})
-            rows.append(row)
-    draw.force_held = False
+    with draw.setting(force_held=True):
+        while any(left.values()):
+            row = writer.write(next(hows), accept)
+            if row is not None:
+                left.update({pair: left[pair] - 1 for pair in draw.pairs & HELD_OUT})
+                rows.append(row)
     return rows
 
 
 def with_new_names(writer):
-    named = datasheet.new_names()
+    named = new_names()
 
     def wanted(_):
         return {"new-name"} if named & writer.draw.used else None
 
-    writer.draw.split = "test"
-    rows = writer.collect(NEW_NAMES, BUCKETS, wanted)
-    writer.draw.split = ""
-    return rows
+    with writer.draw.setting(split="test"):
+        return writer.collect(NEW_NAMES, BUCKETS, wanted)
 
 
 # Splits
@@ -177,7 +175,7 @@ def build(writer) -> dict[str, list[tuple[str, ...]]]:
     total = SPARE * sum(SIZES[name] for name in ("train", "valid", "test"))
     pool = without_rare(writer.collect(int(total), BUCKETS))
     special += known(held_out(writer), pool)
-    special += known(with_new_names(writer), pool, datasheet.new_names())
+    special += known(with_new_names(writer), pool, new_names())
     test, pool = deal(pool, SIZES["test"] - len(special))
     valid, pool = deal(pool, SIZES["valid"])
     test += special
@@ -186,7 +184,7 @@ def build(writer) -> dict[str, list[tuple[str, ...]]]:
     train = apart(pool, test)[: SIZES["train"]]
     if len(train) < SIZES["train"]:
         raise ValueError(f"only {len(train)} sentences for train: raise SPARE")
-    for k, distance in enumerate(datasheet.nearest(test, train)):
+    for k, distance in enumerate(distances(test, train, 3)):
         far = {"far-from-train"} if distance > 3 else set()
         test[k] = with_tags(test[k], tags_of(test[k]) | far)
     for part in (train, valid, test):
@@ -201,7 +199,7 @@ def build(writer) -> dict[str, list[tuple[str, ...]]]:
 def without_rare(rows):
     """The rows whose forms are all frequent enough to be learnt."""
     while True:
-        counts = [Counter(datasheet.words(rows, k)) for k in range(3)]
+        counts = [Counter(words(rows, k)) for k in range(3)]
         often = [{word for word in count if count[word] >= LEAST} for count in counts]
         kept = said_with(rows, often)
         if len(kept) == len(rows):
@@ -211,12 +209,12 @@ def without_rare(rows):
 
 def known(rows, train, names=frozenset()):
     """The rows without a word that train lacks (in any language), but for the names."""
-    return said_with(rows, [names.union(datasheet.words(train, k)) for k in range(3)])
+    return said_with(rows, [names.union(words(train, k)) for k in range(3)])
 
 
-def said_with(rows, words):
+def said_with(rows, known):
     """The rows that need no words but these, a set a language."""
-    return [r for r in rows if all(words[k].issuperset(r[k].split()) for k in range(3))]
+    return [r for r in rows if all(known[k].issuperset(r[k].split()) for k in range(3))]
 
 
 def deal(rows, number):
@@ -235,9 +233,6 @@ def enough(test, pool):
     Each changes places with one as long, whose own phenomena are frequent.
     """
 
-    def counted(rows):
-        return Counter(tag for row in rows for tag in tags_of(row))
-
     for tag in sorted(counted(pool)):
         here = counted(test)
         often = {t for t in here if here[t] > 2 * ENOUGH} - SPECIAL
@@ -250,9 +245,8 @@ def enough(test, pool):
 
 def apart(rows, test):
     """The rows not within a word of a test sentence that has more than five."""
-    texts = [row[0].split() for row in test]
-    near = Neighbours([text for text in texts if len(text) > 5], most=1)
-    return [row for row in rows if not any(near.near(row[0].split()))]
+    near = distances(rows, [row for row in test if size(row) > 5], 1)
+    return [row for row, distance in zip(rows, near, strict=True) if distance > 1]
 
 
 def shuffle(items, rng):
@@ -274,21 +268,17 @@ def pack(rows) -> bytes:
     return raw.getvalue()
 
 
-def sums(files, path):
-    """SHA256SUMS with the lines of these files; the others stay."""
-    hashes = {path.name: hashlib.sha256(data) for path, data in files.items()}
-    lines = [f"{found.hexdigest()}  village/{name}" for name, found in hashes.items()]
-    old = path.read_text(encoding="utf-8").splitlines()
-    return "\n".join(lines + [line for line in old if " village/" not in line]) + "\n"
-
-
 def regenerate() -> dict[Path, bytes]:
     """What the files should hold."""
     splits = build(Writer())
     found = {HERE / f"{name}.tsv.gz": pack(rows) for name, rows in splits.items()}
     checksums, sheet = HERE.parent / "SHA256SUMS", HERE.parent / "README.md"
-    text = datasheet.fill(sheet.read_text(encoding="utf-8"), splits)
-    return found | {checksums: sums(found, checksums).encode(), sheet: text.encode()}
+    digests = [(hashlib.sha256(data).hexdigest(), p.name) for p, data in found.items()]
+    lines = [f"{digest}  village/{name}" for digest, name in digests]
+    old = checksums.read_text(encoding="utf-8").splitlines()
+    lines += [line for line in old if " village/" not in line]
+    text = fill(sheet.read_text(encoding="utf-8"), splits)
+    return found | {checksums: "\n".join([*lines, ""]).encode(), sheet: text.encode()}
 
 
 # Looking at sentences

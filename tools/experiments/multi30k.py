@@ -246,10 +246,9 @@ def of_new(words, corpus, near):
     Near is a source within so many words of a training source. A word inserted, deleted
     or replaced counts one: the Village's measure.
     """
-    neighbours = runpy.run_path(str(DATA / "village" / "near.py"))["Neighbours"]
-    index = neighbours([list(pair.source) for pair in corpus["test"]], near)
-    copies = {n for pair in corpus["train"] for n, _ in index.near(list(pair.source))}
-    new = [n for n in range(len(words)) if n not in copies]
+    nearest = runpy.run_path(str(DATA / "village" / "near.py"))["nearest"]
+    sources = ([list(p.source) for p in corpus[split]] for split in ("test", "train"))
+    new = [n for n, d in enumerate(nearest(*sources, near)) if d > near]
     references = [list(corpus["test"][n].target) for n in new]
     score = bleu([words[n] for n in new], references)
     return {"sentences": len(new), "beam": round(score, 2)}
