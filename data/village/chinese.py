@@ -2,15 +2,11 @@
 
 from dataclasses import replace
 
-from core import Clause, Weather, Word, aligned, end_mark, one_subject, same, told
+from core import Clause, Weather, Word, aligned, end_mark, same, told
 
 QUESTION = {"time": "什么时候", "why": "为什么"}
 DEFINITE = ("the", "poss", "own", "this")
 END = {".": "。", "?": "？", "!": "！"}
-
-
-def pronoun(n):
-    return n.say("自己" if n.itself else n.pronouns.zh)
 
 
 # Noun phrases
@@ -21,7 +17,7 @@ def noun_phrase(n, neg=False, plain=False) -> list[Word]:
     if n.light and n.number:
         return n.say("其中") + counted(n, n.number.zh, "n")
     if n.light:
-        return pronoun(n)
+        return n.say("自己" if n.itself else n.pronouns.zh)
     if n.noun is None:
         return n.say(n.name.zh)
     body = adjectives(n) + n.noun_words(noun_text(n))
@@ -65,7 +61,7 @@ def has_de(n):
 
 
 def possessive(n):
-    owner = pronoun(n.owner)
+    owner = noun_phrase(n.owner)
     if has_de(n):  # 你 那 幅 漂亮 的 画
         return owner + that(n, "?")
     near = n.is_a("kin") and not n.owner.plural
@@ -325,18 +321,10 @@ class Said:
         if c.adverb and c.adverb.row.key == "only":
             self.lead, self.here = self.here + lead, []
         if c.asks in ("place", "time") and c.tense == "past":
-            self.le = self.le_or_de()
-
-    def words(self):
-        return self.lead + self.here + self.to + self.rest()
-
-    def le_or_de(self):
-        """安娜 在 哪里 买 的 书: what happened is known, one asks where or when."""
-        c = self.c
-        many = c.obj is not None and counts(c.obj)
-        if many or c.modal or c.frame.has("goal") or "_" in c.frame.zh:
-            return self.le
-        return c.say("的", "v?")
+            # 安娜 在 哪里 买 的 书: what happened is known, one asks where or when
+            many = c.obj is not None and counts(c.obj)
+            if not (many or c.modal or c.frame.has("goal") or "_" in c.frame.zh):
+                self.le = c.say("的", "v?")
 
     def rest(self):
         """The verb, and what follows it or stands close before it."""
@@ -451,10 +439,12 @@ def belongs(c):
 def predicate(c, skip):
     if c.frame.key in ("be", "become", "exist"):
         return copula(c)
-    return Said(c, skip).words() + (render(c.comp) if c.reports else [])
+    said = Said(c, skip)
+    words = said.lead + said.here + said.to + said.rest()
+    return words + (render(c.comp) if c.reports else [])
 
 
-# Clauses
+# Clauses and sentences
 
 
 def time_words(c):
@@ -490,9 +480,6 @@ def clause(c, skip="") -> list[Word]:
     return time + comma + who + rest
 
 
-# Sentences
-
-
 def render(node) -> list[Word]:
     if isinstance(node, Clause):
         return clause(node)
@@ -515,7 +502,7 @@ def subordinate(node, start, between, end):
         time, second = time_words(second), replace(second, time=None)
     if not last:
         between[0].marks = (node.mark("comma"),)
-    if one_subject(first, second) and (last or how == "when"):
+    if node.one_subject and (last or how == "when"):
         named, other = (second, first) if last else (first, second)
         who = noun_phrase(named.subj)  # with the mark of the pronoun for it
         who[-1].marks += (other.subj.mark("~"),)

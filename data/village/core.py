@@ -38,13 +38,9 @@ def table(name) -> dict[str, Row]:
         cells = text.split("\t")
         if not text.strip() or text.startswith("#"):
             continue
-        if len(cells) != len(header):
-            raise ValueError(
-                f"{path.name}, line {number}: {len(cells)} columns, the header has "
-                f"{len(header)} ({' '.join(header)}); a tab parts two columns"
-            )
-        if cells[0] in rows:
-            raise ValueError(f"{path.name}, line {number}: {cells[0]!r} occurs twice")
+        if len(cells) != len(header) or cells[0] in rows:
+            what = f"{len(cells)} of {len(header)} columns, or a key that occurs twice"
+            raise ValueError(f"{path.name}, line {number}: {what}")
         rows[cells[0]] = Row(**dict(zip(header, cells, strict=True)))
     return rows
 
@@ -53,15 +49,11 @@ def table(name) -> dict[str, Row]:
 def nouns_of(kinds: str) -> tuple[Row, ...]:
     """The nouns that have one of the kinds, or are named by themselves."""
     wanted = set(kinds.split())
-    found = [
-        row for row in table("nouns").values() if wanted & {row.key, *row.kinds.split()}
-    ]
+    rows = table("nouns").values()
+    found = tuple(r for r in rows if wanted & {r.key, *r.kinds.split()})
     if not found:
         raise ValueError(f"no noun has one of the kinds {kinds!r}")
-    return tuple(found)
-
-
-# Words
+    return found
 
 
 @dataclass
@@ -70,12 +62,13 @@ class Word:
     marks: tuple[str, ...] = ()
 
 
-def aligned(text, node) -> list[Word]:
-    """A pattern of a table: "every/1 day/2", "la/2? semaine/2", "chez/1,2"."""
+def aligned(text, node, default="") -> list[Word]:
+    """A pattern of a table: "la/2? semaine/2", "chez/1,2"; default: marks if none."""
     found = []
     for item in text.split():
         word, _, marks = item.partition("/")
-        found.append(Word(word, tuple(f"{node}.{m}" for m in marks.split(",") if m)))
+        marks = (marks or default).split(",")
+        found.append(Word(word, tuple(f"{node}.{m}" for m in marks if m)))
     return found
 
 
@@ -116,12 +109,6 @@ def links(source, target) -> str:
 # Nodes. Every mention is a node of its own, so a pronoun said twice has two ids.
 
 _ids = count()
-
-
-def fresh_ids():
-    """Number the nodes of a new sentence from 0."""
-    global _ids
-    _ids = count()
 
 
 @dataclass(eq=False)
@@ -170,17 +157,15 @@ class NP(Node):
     def pronouns(self) -> Row:
         """Those that stand for it: a row of pronouns.tsv."""
         if self.person < 3:
-            return table("pronouns")[
-                "we" if self.plural else ("i", "you")[self.person - 1]
-            ]
+            key = "we" if self.plural else ("i", "you")[self.person - 1]
+            return table("pronouns")[key]
         one, many = ("he", "they") if self.human else ("it", "those")
         return table("pronouns")[f"{many if self.plural else one}_{self.ref.gender}"]
 
     @property
     def human(self):
-        if self.noun is None:
-            return True  # a name, or a pronoun for somebody
-        return self.person < 3 or self.is_a("person")
+        # without a noun it is a name, or a pronoun for somebody
+        return self.noun is None or self.person < 3 or self.is_a("person")
 
     def is_a(self, kind) -> bool:
         return self.noun is not None and kind in self.noun.kinds.split()
@@ -277,6 +262,13 @@ class Joined(Node):
     second: object
     swapped: bool = False  # when, if: the main clause stands first in English
 
+    @property
+    def one_subject(self):
+        """Do both clauses say something of the same one?"""
+        parts = self.first, self.second
+        clauses = all(isinstance(part, Clause) for part in parts)
+        return clauses and same(*(part.subj for part in parts))
+
 
 @dataclass(eq=False)
 class Weather(Node):
@@ -289,11 +281,6 @@ def same(a, b) -> bool:
     if a.person < 3:
         return (a.person, a.plural) == (b.person, b.plural)
     return a.ref is b.ref
-
-
-def one_subject(first, second) -> bool:
-    both = isinstance(first, Clause) and isinstance(second, Clause)
-    return both and same(first.subj, second.subj)
 
 
 def in_order(node, joint, first, second, swapped) -> list[Word]:

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from core import NP, Reject, Row, fresh_ids, nouns_of, table
+from core import NP, Reject, Row, nouns_of, table
 
 HELD_OUT = {tuple(pair.split()) for pair in table("held_out")}
 
@@ -56,7 +56,6 @@ class Draw:
         self.split, self.force_held = "", False
 
     def start(self, rich):
-        fresh_ids()
         self.rich, self.in_relative = rich, False
         self.used, self.tags, self.pairs = set(), set(), set()
         self.people, self.met = [], False
@@ -196,10 +195,8 @@ class Draw:
             return np
         others = [q for q in self.people if not (q.pronoun or q.plural)]
         others = [q for q in others if not (q.is_a("kin") or q.is_a("child"))]
-        if others and self.p(0.35):
-            np.owner = others[-1].mention()
-        else:
-            np.owner = self.speaker(("i", *SPEAKERS))
+        old = others and self.p(0.35)
+        np.owner = others[-1].mention() if old else self.speaker(("i", *SPEAKERS))
         return np
 
     def cast(self, np):
@@ -273,9 +270,8 @@ class Draw:
         habit, going_on = self.mode == "habit", self.mode == "prog"
         new = not habit
         loose = self.mode in ("habit", "future", "prog")
-        measured = bool(vessels(noun, frame))
-        if owner.plural and self.mode != "past":
-            measured = False  # they don't all drink one cup
+        shared = owner.plural and self.mode != "past"  # they don't all drink one cup
+        measured = bool(vessels(noun, frame)) and not shared
         if "mass" in kinds:
             dets = (("some", 2 * new), ("measure", 3 * measured), ("bare", 3 * loose))
             return dets if frame.has("indef") or habit else (*dets, ("the", 1))

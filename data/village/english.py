@@ -90,30 +90,25 @@ def finite(verb, n, past):
     return VERBS[verb].s if n.person == 3 and not n.plural else verb
 
 
-def subject_of(c):
-    return c.obj if c.passive else c.subj
-
-
 def verb_group(c):
     """(finite word, the words after it): not yet with a subject between them."""
-    past, subj = c.tense in ("past", "imperfect"), subject_of(c)
-    lemma = c.frame.en.split()[0].rstrip("*")
-    v = ("v?", "be") if "!" in c.frame.en else ("v",)
+    past, subj = c.tense in ("past", "imperfect"), c.obj if c.passive else c.subj
+    verb = aligned(c.frame.en.split()[0], c.id, "v")[0]
     needs_do = c.neg == "not" or c.asks not in ("", "subj")
     if c.modal:
-        return modal_group(c, past, c.say(lemma, *v), needs_do)
+        return modal_group(c, past, verb, needs_do)
     if c.tense == "future":
-        return c.say("will", "will")[0], c.say(lemma, *v)
+        return c.say("will", "will")[0], [verb]
     tense = "passive" if c.passive else c.tense
     if tense in AUXILIARIES and not c.frame.has("state"):
         helper, mark, what = AUXILIARIES[tense]
         first = c.say(finite(helper, subj, past), mark, "v?")
-        return first[0], c.say(getattr(VERBS[lemma], what), *v)
+        return first[0], [Word(getattr(VERBS[verb.text], what), verb.marks)]
     if c.command and c.neg:
-        return c.say("do", "neg~")[0], c.say(lemma, *v)
-    if needs_do and lemma != "be":
-        return c.say(finite("do", subj, past), "v?", "q~")[0], c.say(lemma, *v)
-    return c.say(finite(lemma, subj, past), *v)[0], []
+        return c.say("do", "neg~")[0], [verb]
+    if needs_do and verb.text != "be":
+        return c.say(finite("do", subj, past), "v?", "q~")[0], [verb]
+    return Word(finite(verb.text, subj, past), verb.marks), []
 
 
 def modal_group(c, past, verb, needs_do):
@@ -124,12 +119,12 @@ def modal_group(c, past, verb, needs_do):
     full = len(found) > 1  # a verb of its own
     if full and needs_do:
         found[0].text = c.modal.en.split("/")[0]
-        return c.say(finite("do", c.subj, past), "m.1?", "q~")[0], found + verb
+        return c.say(finite("do", c.subj, past), "m.1?", "q~")[0], [*found, verb]
     if full and not past:
         found[0].text = finite(found[0].text, c.subj, past)
     elif c.neg == "not" and found[0].text == "can":
         found[0] = Word("cannot", (*found[0].marks, c.mark("neg")))
-    return found[0], found[1:] + verb
+    return found[0], [*found[1:], verb]
 
 
 # What follows the verb
@@ -138,15 +133,9 @@ def modal_group(c, past, verb, needs_do):
 def particle(c):
     """What else belongs to the verb: for, up, the violin, for a walk."""
     rest = c.frame.en.rstrip("*").split()[1:]
-    if rest and rest[-1].endswith("^"):  # play the violin: a noun of its own
-        return c.say(" ".join(rest[:-1]), "the", "o?") + c.say(rest[-1][:-1], "o")
     if rest[-1:] == ["to"] and c.place and c.place.np is None:  # go there
         rest = rest[:-1]
-    found = []
-    for word in rest:
-        marks = {"!": ("v",), "^": ("v?",)}.get(word[-1], ("p", "v?"))
-        found += c.say(word.rstrip("!^"), *marks)
-    return found
+    return aligned(" ".join(rest), c.id, "p,v?")
 
 
 def objects(c, skip=""):
@@ -188,17 +177,16 @@ def complement(c):
     quality = c.say(c.comp.en, "comp")
     if c.trade:  # is a baker
         return c.say(article(c.comp.en), "comp?") + quality
-    if c.degree == "very":
-        return c.say("very", "deg") + quality
-    if c.degree == "as":
-        first, than = c.say("as", "deg"), c.say("as", "than")
-        return first + quality + than + noun_phrase(c.than, 1)
+    if c.degree in ("very", "as"):
+        quality = c.say(c.degree, "deg") + quality
     if c.degree == "more":
         first, *rest = c.comp.more.split()
         quality = c.say(first, "deg", "comp?" if rest else "comp")
         quality += c.say(" ".join(rest), "comp")
-        return quality + c.say("than", "than") + noun_phrase(c.than, 1)
-    return quality
+    if c.than is None:
+        return quality
+    than = c.say("as" if c.degree == "as" else "than", "than")
+    return quality + than + noun_phrase(c.than, 1)
 
 
 def adverbs(c):
@@ -211,7 +199,7 @@ def adverbs(c):
     return ([], found) if c.adverb and c.adverb.row.en_last else (found, [])
 
 
-# Clauses
+# Clauses and sentences
 
 
 def clause(c, skip="") -> list[Word]:
@@ -225,7 +213,7 @@ def clause(c, skip="") -> list[Word]:
         return asked(c) + [first] + subject + not_ + middle + rest + end
     if c.shared and c.tense == "future":
         verb = rest  # … will eat an apple and drink milk
-    elif rest or c.frame.en.startswith("be "):
+    elif rest or c.frame.en.startswith("be/"):
         verb = [first] + not_ + middle + rest  # has already eaten, are all afraid
     else:
         verb = middle + [first] + not_  # often eats
@@ -243,7 +231,7 @@ def tail(c, skip, last):
     if not c.front:
         found += told(c.time, "en")
     if c.purpose:
-        lemma = c.purpose.frame.en.split()[0].rstrip("*")
+        lemma = c.purpose.frame.en.split()[0].partition("/")[0]
         found += c.purpose.say("to", "to2", "v?") + c.purpose.say(lemma, "v")
         found += objects(c.purpose)
     return found
@@ -254,7 +242,7 @@ def subject_words(c):
         return c.say("there", "v?")
     if c.asks == "subj":
         return c.subj.say("who")
-    return noun_phrase(subject_of(c))
+    return noun_phrase(c.obj if c.passive else c.subj)
 
 
 def asked(c):
@@ -265,9 +253,6 @@ def asked(c):
         return c.obj.say("how many", "d") + c.obj.noun_words(c.obj.noun.plural)
     human = c.asks == "obj" and c.obj.human
     return c.say("who" if human else WHAT_IS_ASKED[c.asks], "wh")
-
-
-# Sentences
 
 
 def render(node) -> list[Word]:

@@ -1,8 +1,9 @@
 """Draws what happens: a verb, its roles, place and time, and relative clauses."""
 
+from dataclasses import replace
 from functools import cache
 
-from core import NP, Adverb, Clause, Place, Relative, nouns_of, table
+from core import Adverb, Clause, Place, Relative, nouns_of, table
 from draw import Draw, avoid, in_dress, kinds_of, of_kind
 
 TIME_CHANCE = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}
@@ -12,11 +13,6 @@ TIME_CHANCE = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}
 def labels(row) -> frozenset:
     """The key and the flags."""
     return frozenset({row.key, *row.flags.split()})
-
-
-def place_kinds(text) -> set:
-    """The kinds of a frame's column place."""
-    return set(text.lstrip("+").split())
 
 
 def suits(kinds, np) -> bool:
@@ -42,9 +38,7 @@ def unsaid(np):
     """A person or thing where it is understood: after who, after and."""
     if np.person < 3:
         return np
-    same = NP(np.noun, plural=np.plural, gender=np.gender, name=np.name)
-    same.pronoun, same.of = np.pronoun, np.ref
-    return same
+    return replace(np.mention(), pronoun=np.pronoun, det="the")
 
 
 def hangs(clause) -> bool:
@@ -194,8 +188,6 @@ class Events(Draw):
         avoid(self.mode == "past" and not frame.has("state"))
         np.rel = Relative("where", Clause(frame, subj))
 
-    # Events
-
     def event(self, frames=None, subj=None, obj=None, place=None):
         """Somebody does something; the roles that are given decide on the verb."""
         frame = self.verb(self.frames() if frames is None else frames, subj, obj)
@@ -264,9 +256,8 @@ class Events(Draw):
         frame, obj = clause.frame, clause.obj
         if not frame.to or (not frame.to.startswith("+") and self.p(0.6)):
             return
-        if frame.has("for") and self.p(0.5):
-            return
-        if obj.of is not None and not obj.pronoun:  # the book that she gives
+        given = obj.of is not None and not obj.pronoun  # the book that she gives
+        if frame.has("for") and self.p(0.5) or given:
             return
         to = clause.to = self.person()
         avoid(in_dress(obj.noun) and maybe_a_man(to))
@@ -282,7 +273,7 @@ class Events(Draw):
         avoid(obj.rel and not clause.shift)
 
     def place(self, kinds, subj=None):
-        wanted = place_kinds(kinds)
+        wanted = set(kinds.lstrip("+").split())
         rows = [r for r in table("places").values() if r.noun not in self.used]
         row = self.one([r for r in rows if wanted & {r.key, *kinds_of(r)}])
         prep = table("preps")[row.prep]
@@ -299,9 +290,8 @@ class Events(Draw):
 
     def set_time(self, clause, always=False):
         """Perhaps yesterday, every day; once a sentence."""
-        if self.timed or clause.frame.has("state"):
-            return
-        if not (always or self.p(TIME_CHANCE.get(self.mode, 0))):
+        told = self.timed or clause.frame.has("state")
+        if told or not (always or self.p(TIME_CHANCE.get(self.mode, 0))):
             return
         kinds = set(clause.frame.when.split())
         rows = [r for r in table("times").values() if r.tense == self.mode]
@@ -326,8 +316,7 @@ class Events(Draw):
         if clause.time is None:
             avoid(self.often or clause.subj.det == "all")
             avoid(clause.frame.key == "go_home")
-            often = self.one(["often", "sometimes"])
-            clause.adverb = Adverb(table("adverbs")[often])
+            clause.adverb = Adverb(table("adverbs")[self.one(["often", "sometimes"])])
 
     # Not, already, wants to, slowly
 
@@ -381,8 +370,7 @@ class Events(Draw):
         subj, free = clause.subj, not (clause.time or self.often)
         if subj.det == "all":
             return
-        state = clause.frame.has("state")
-        tense = "state" if state else self.mode
+        tense = "state" if clause.frame.has("state") else self.mode
         fits = {
             "also": False,  # only where somebody else did it, too
             "still": clause.obj is None,

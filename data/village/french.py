@@ -2,28 +2,13 @@
 
 from dataclasses import replace
 
-from core import (
-    Clause,
-    Reject,
-    Weather,
-    Word,
-    aligned,
-    end_mark,
-    in_order,
-    one_subject,
-    table,
-    told,
-)
+from core import Clause, Reject, Weather, Word, aligned, end_mark, in_order, table, told
 
 VERBS = table("verbs_fr")
 CLITICS = ["me", "te", "se", "nous", "le", "la", "les", "lui", "leur", "y", "en"]
 PERSONS = ("je", "tu", "il", "nous", "ils")  # the order of the table
-INVERTED = {  # est-il, a-t-elle; other verbs have est-ce que
-    "il": "a va est veut peut doit",
-    "elle": "a va est veut peut doit",
-    "tu": "as vas es veux peux",
-    "ils": "ont vont sont",
-}
+# est-il, as-tu; other verbs, and those of je, nous and elles, have est-ce que
+INVERTED = "a va est veut peut doit as vas es veux peux ont vont sont".split()
 VOWELS = "aeiouyhàâéèêîôœ"
 # LE, LA, LES are articles: they contract, and the pronouns le, la, les don't.
 ELIDED = {"LE", "LA", "je", "me", "te", "se", "ne", "de", "que", "le", "la"}
@@ -185,26 +170,28 @@ class Said:
             self.subj, self.obj, self.to = c.obj, None, c.subj
         elif c.passive:
             self.subj, self.obj = c.obj, None
-        parts = c.frame.fr.replace("s'", "se ").split()
+        parts = c.frame.fr.split()
         self.reflexive, self.y = parts[0] == "se", parts[0] == "y"
-        self.lemma, *self.fixed = parts[self.reflexive + self.y :]
+        head, *fixed = parts[self.reflexive + self.y :]
+        self.head = aligned(head, c.id, "v")[0]
         if "avoir" in getattr(c.comp, "flags", ""):  # avoir faim
-            self.lemma = "avoir"
-        # rendre visite: the noun means the verb; rentrer: go and home in one word
-        self.v = ("v?", "be") if "!" in c.frame.fr else ("v",)
-        if self.lemma.endswith("^"):
-            self.lemma, self.v = self.lemma[:-1], ("v", "o")
+            self.head.text = "avoir"
+        self.fixed = aligned(" ".join(fixed), c.id, "v?")  # visite, au football
+        for word in self.fixed:
+            if word.text == "assis":
+                word.text = agree("assis assise assis assises", self.subj)
         self.clitics = self.find_clitics()
 
-    # what stands before the verb
-
     def find_clitics(self):
-        c, found = self.c, []
+        c, n, found = self.c, self.obj, []
         if self.reflexive:
             text = self.subj.pronouns.fr_direct if self.subj.person < 3 else "se"
             found += c.say(text, "v?")
-        if self.obj and self.obj.light:
-            found += self.object_clitic(self.obj)
+        if n and n.light and n.number:  # j'en ai mangé trois
+            found += n.say("en")
+        elif n and n.light and c.frame.fr_obj != "de":  # but: parle de lui
+            self.before = n
+            found += n.say(n.pronouns.fr_direct)
         if self.to and self.to.light:
             found += self.to.say(self.to.pronouns.fr_indirect)
         if c.place and c.place.prep.key == "there":
@@ -213,25 +200,15 @@ class Said:
             found += c.say("y", "v?")
         return sorted(found, key=lambda word: CLITICS.index(word.text))
 
-    def object_clitic(self, n):
-        prep = self.c.frame.fr_obj
-        if n.number:  # j'en ai mangé trois
-            return n.say("en")
-        if prep == "de":  # parle de lui
-            return []
-        self.before = n
-        return n.say(n.pronouns.fr_direct)
-
-    # the verb
-
     def verb(self):
         """(finite word, the words after it, do they end in an infinitive?)
 
         Clitics stand before the infinitive, and before the finite word without one.
         """
-        c, subj, infinitive = self.c, self.subj, self.c.say(self.lemma, *self.v)
+        c, subj, head = self.c, self.subj, self.head
+        forms, infinitive = VERBS[head.text], [head]
         if c.command:
-            return c.say(VERBS[self.lemma].imperative, *self.v)[0], [], False
+            return Word(forms.imperative, head.marks), [], False
         if c.modal:
             tense = "imperfect" if c.tense in ("past", "imperfect") else "present"
             return c.say(finite(c.modal.fr, subj, tense), "m.1")[0], infinitive, True
@@ -241,25 +218,18 @@ class Said:
             venir = c.say(finite("venir", subj), "just")[0]
             return venir, c.say("de", "just") + infinitive, True
         if c.passive:  # a été mangé; in the past only
-            done = c.say(agree(VERBS[self.lemma].participle, subj), *self.v)
+            done = [Word(agree(forms.participle, subj), head.marks)]
             helper = c.say(finite("avoir", subj), "perf", "pass?")[0]
             return helper, c.say("été", "pass") + done, False
         if c.tense in ("past", "perfect"):
-            helper = VERBS[self.lemma].aux
-            done = c.say(self.participle(helper), *self.v)
-            return c.say(finite(helper, subj), "perf", "v?")[0], done, False
-        return c.say(finite(self.lemma, subj, c.tense), *self.v)[0], [], False
-
-    def participle(self, helper):
-        forms = VERBS[self.lemma].participle
-        if helper == "être":
-            return agree(forms, self.subj)
-        return agree(forms, self.before) if self.before else forms.split()[0]
-
-    # what follows
+            n = subj if forms.aux == "être" else self.before
+            done = agree(forms.participle, n) if n else forms.participle.split()[0]
+            helper = c.say(finite(forms.aux, subj), "perf", "v?")[0]
+            return helper, [Word(done, head.marks)], False
+        return Word(finite(head.text, subj, c.tense), head.marks), [], False
 
     def tail(self):
-        c, found = self.c, self.fixed_words()
+        c, found = self.c, self.fixed
         manner = told(c.manner, "fr")
         if len(manner) == 1:  # lit lentement le livre
             found, manner = found + manner, []
@@ -280,19 +250,7 @@ class Said:
         if c.purpose:
             then = Said(c.purpose)
             found += c.purpose.say("pour", "to2") + then.clitics
-            found += c.purpose.say(then.lemma, *then.v) + then.tail()
-        return found
-
-    def fixed_words(self):
-        """assis, visite, au football: what belongs to the verb."""
-        found, noun = [], self.fixed and self.fixed[-1].endswith("^")
-        for text in self.fixed:
-            own = ("the", "o?") if noun else ("v?",)
-            parts = {"!": ("v",), "^": ("o",)}.get(text[-1], own)
-            text = text.rstrip("!^")
-            if text == "assis":
-                text = agree("assis assise assis assises", self.subj)
-            found += self.c.say(text, *parts)
+            found += [then.head, *then.tail()]
         return found
 
     def time_first(self):
@@ -447,7 +405,7 @@ def question(s, who, before_verb, first, after, tail):
 
 def inverted(verb, who):
     """est-il, a-t-elle; None for the verbs that have est-ce que."""
-    if verb in INVERTED.get(who, "").split():
+    if verb in INVERTED and who in ("tu", "il", "elle", "ils"):
         return f"{verb}-t-{who}" if verb.endswith("a") else f"{verb}-{who}"
 
 
@@ -471,7 +429,7 @@ def render(node) -> list[Word]:
     one, two, swapped = node.first, node.second, node.swapped
     if node.how.key == "if" and swapped:  # si stands first: the name moves there
         swapped = False
-        if one_subject(one, two):
+        if node.one_subject:
             one, two = replace(one, subj=two.subj), replace(two, subj=one.subj)
     joint = aligned(node.how.fr, node.id)
     return in_order(node, joint, render(one), render(two), swapped)

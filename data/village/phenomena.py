@@ -2,7 +2,7 @@
 
 import english
 import french
-from core import NP, Clause, Joined, Weather, nodes
+from core import NP, Clause, Joined, nodes
 
 FAR = 10  # words between what belongs together: a long distance
 PINYIN = "ba bei le guo zhe ma jiu ye dou hai bi".split()
@@ -10,7 +10,7 @@ PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
 
 
 def tags(node, _english, fr, zh) -> set[str]:
-    kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined, Weather: of_weather}
+    kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined}
     parts = [part for part in nodes(node, asked=False) if type(part) in kinds]
     shown = [of_words(fr, zh), *(kinds[type(part)](part) for part in parts)]
     return {tag for given in shown for tag, here in given.items() if here}
@@ -30,10 +30,6 @@ def of_words(fr, zh) -> dict:
         "elision": any(text.endswith("'") for text in french),
         "est-ce-que": "est-ce" in french,
     }
-
-
-def of_weather(_):
-    return {"weather": True}
 
 
 def of_joined(joined) -> dict:

@@ -13,31 +13,31 @@ ONE = chances(
 PART = chances(
     "event 10, quality 1, have 0.5, passive 1, exist 2.4, motion_purpose 5.5"
 )
-TWO = chances(
-    "sequence 6, because 8.6, so 2, condition 7, stopped 2, report 0.6, contrast 2, "
-    "there 1.5, some_of_them 2.2, meanwhile 1.4, both 1, likewise 4.5"
-)
 
 
 class Scenes(Simple):
     def sentence(self, clauses, rich):
         """(node, end of the sentence) of about so many clauses."""
         self.start(rich)
-        node = self.one_of(ONE) if clauses == 1 else self.scene(clauses)
+        if clauses == 1:
+            node = getattr(self, self.weighted(ONE))()
+        else:
+            node = self.scene(clauses)
         self.check(node)
         if isinstance(node, Clause) and node.asks:
             return node, "?"
         return node, "!" if isinstance(node, Clause) and node.command else "."
 
-    def one_of(self, kinds):
-        return getattr(self, self.weighted(kinds))()
-
     def scene(self, clauses):
         if clauses == 1:
             states = not (self.timed or self.mode in ("recent", "perfect"))
-            return self.one_of(PART) if states else self.event()
+            return getattr(self, self.weighted(PART) if states else "event")()
         if clauses == 2:
-            return self.one_of(TWO)
+            rows = table("scenes").values()
+            row = self.weighted([(row, float(row.weight)) for row in rows])
+            if row.modes:
+                self.need(*row.modes.split())
+            return getattr(self, row.key)()
         many = 3 * (clauses > 4)
         kinds = (("join", 5), ("report", 0.4 + many), ("weather", 0.6 + many))
         kind = self.weighted(kinds)
@@ -70,7 +70,6 @@ class Scenes(Simple):
 
     def sequence(self):
         """buys a hat and then gives it to …"""
-        self.need("past", "future", "habit")
         follows = table("follows")
         first = self.simple_event(self.frames(follows))
         avoid(hangs(first))
@@ -108,7 +107,6 @@ class Scenes(Simple):
 
     def some_of_them(self):
         """bought ten apples and gave three of them to paul"""
-        self.need("past", "past", "future")
         first = self.simple_event(self.frames(["buy", "pick", "bake", "make"]))
         obj = first.obj
         avoid(not obj.noun.plural)
@@ -161,15 +159,13 @@ class Scenes(Simple):
         main.neg = "not"
         if self.mode == "future" or self.mode == "past" and self.p(0.5):
             return
-        main.modal = table("modals")["can" if self.p(0.6) else "want"]
-        if self.mode == "past":  # no couldn't
-            main.modal = table("modals")["want"]
+        can = self.p(0.6) and self.mode != "past"  # no couldn't
+        main.modal = table("modals")["can" if can else "want"]
         if self.mode == "prog":
             main.tense = "present"
 
     def because(self):
         """drinks some water because he is thirsty"""
-        self.need("past", "past", "past", "past", "prog")
         subj = self.animate()
         row, cause = self.cause(again(subj))
         if isinstance(cause, Weather):
@@ -180,7 +176,6 @@ class Scenes(Simple):
 
     def so(self):
         """it is raining, so we stay at home"""
-        self.need("past", "past", "past", "past", "prog")
         avoid("report" in self.used)  # says that …, so …: who draws the conclusion?
         subj = self.animate()
         row, cause = self.cause(subj)
@@ -193,7 +188,6 @@ class Scenes(Simple):
 
     def stopped(self):
         """wanted to swim, but it was raining"""
-        self.need("past", "past", "past", "prog")
         subj = self.animate()
         row, cause = self.cause(again(subj), stops=True)
         self.mode = "past" if self.mode == "past" else "habit"
@@ -209,7 +203,6 @@ class Scenes(Simple):
 
     def condition(self):
         """if it rains tomorrow, …; … when she is happy"""
-        self.need("habit", "habit", "future", "habit", "habit", "habit")
         key = "if" if self.mode == "future" or self.p(0.05) else "when"
         subj = self.animate()
         last = self.p(0.88)
@@ -246,7 +239,6 @@ class Scenes(Simple):
 
     def meanwhile(self):
         """when paul arrived, anna was reading"""
-        self.need("past")
         self.timed = True
         comes = ["class:home", "arrive", "class:meet", "class:open"]
         first = self.simple_event(self.frames(comes))
@@ -267,7 +259,6 @@ class Scenes(Simple):
 
     def contrast(self):
         """paul went to the market, but anna stayed at home"""
-        self.need("past", "habit", "future")
         going = ["class:out", "class:go", "class:play", "class:work"]
         first = self.simple_event(self.frames(going, ["needdur"]))
         self.timed = True
@@ -278,7 +269,6 @@ class Scenes(Simple):
 
     def likewise(self):
         """anna swims, and paul also swims"""
-        self.need("past", "habit", "future", "prog")
         frames = self.frames(without=["state", "needdur"])
         first = self.simple_event([f for f in frames if not f.obj])
         self.timed = True
@@ -292,7 +282,6 @@ class Scenes(Simple):
 
     def there(self):
         """the market is near the church, and anna goes there every sunday"""
-        self.need("past", "habit", "future")
         if self.p(0.5):
             first = self.event(self.frames(["go", "stay", "arrive"]))
             near = first.place.np
@@ -318,8 +307,6 @@ class Scenes(Simple):
         other = self.one(near)
         place = Place(table("preps")[other.prep], self.place_noun(other))
         return Clause(table("frames")["be"], subj, place=place)
-
-    # Reports
 
     def report(self, clauses=1):
         """says that …"""
@@ -352,18 +339,11 @@ class Scenes(Simple):
     def check(self, node):
         """Note what is said of which noun; avoid what is heard wrongly."""
         found = [n for n in nodes(node) if isinstance(n, NP)]
-        for n in found:
-            self.pair(n, n.adjs)
-        avoid(untold_gender(found))
-        for clause in clauses(node):
-            avoid(unclear(clause))
-            if isinstance(clause.comp, Row):
-                self.pair(clause.subj, [clause.comp])
-
-    def pair(self, np, words):
-        """Note what is said of a noun: (black, dog)."""
-        if np.noun and not np.pronoun:
-            self.pairs |= {(word.en, np.noun.en) for word in words}
+        avoid(untold_gender(found) or any(map(unclear, clauses(node))))
+        said = [(n, a) for n in found for a in n.adjs]
+        said += [(c.subj, c.comp) for c in clauses(node) if isinstance(c.comp, Row)]
+        of_nouns = ((n.noun, a) for n, a in said if n.noun and not n.pronoun)
+        self.pairs = {(a.en, noun.en) for noun, a in of_nouns}
 
 
 def untold_gender(found):
@@ -390,9 +370,8 @@ def unclear(c):
 def same_gender(c):
     """Helps my brother because he is busy: who is?"""
     others = [n for n in (c.obj, c.to) if n and n.human and n.person == 3]
-    return c.subj.person == 3 and any(
-        n.gender == c.subj.gender and not n.plural for n in others
-    )
+    alike = [n for n in others if n.gender == c.subj.gender and not n.plural]
+    return c.subj.person == 3 and bool(alike)
 
 
 # Walks through a sentence

@@ -2,7 +2,7 @@
 
 from core import NP, Clause, Place, Weather, nouns_of, table
 from draw import HELD_OUT, avoid, chances, kinds_of
-from events import Events, clear, has_object, place_kinds
+from events import Events, clear, has_object
 
 QUESTIONS = chances("yes 5, subj 2, obj 3, place 3, time 2, why 2, number 2")
 
@@ -105,12 +105,9 @@ class Simple(Events):
         avoid("sky" in self.used)
         self.used.add("sky")
         self.stopped_by, kind = set(reason.stops.split()), reason.key
-        said = {"habit": "present", "recent": "past", "perfect": "past"}
-        tense = said.get(self.mode, self.mode)
-        rows = table("weather").values()
-        row = self.one([w for w in rows if w.tense == tense and w.kind == kind])
-        if kind == "dogs":
-            self.tags.add("idiom")
+        rows = [w for w in table("weather").values() if w.kind == kind]
+        row = self.one([w for w in rows if self.mode in w.modes.split()])
+        self.tags |= {"weather", "idiom"} if kind == "dogs" else {"weather"}
         return Weather(row)
 
     # Somebody does something
@@ -146,7 +143,7 @@ class Simple(Events):
         row = next(r for r in table("places").values() if r.noun == noun.key)
         kinds = kinds_of(row)
         frames = self.frames(without=without)
-        return [f for f in frames if place_kinds(f.place) & kinds]
+        return [f for f in frames if kinds & set(f.place.lstrip("+").split())]
 
     # Questions and commands
 
@@ -164,8 +161,7 @@ class Simple(Events):
         avoid(clause.subj.person == 1 and not clause.subj.plural)
         avoid(asks != "yes" and clause.frame.key == "own")
         avoid(modal and modal.key in ("must", "have_to"))
-        negated = clause.neg and asks in ("yes", "why")
-        clause.neg = "not" if negated else ""
+        clause.neg = "not" if clause.neg and asks in ("yes", "why") else ""
         if asks != "why" and clause.manner:
             clause.manner = None
             avoid(clause.frame.has("needdur"))
@@ -219,8 +215,7 @@ class Simple(Events):
         clause = self.event(frames, subj=NP(person=2))
         clause.command = True
         clear(clause, "tense modal adverb manner")
-        dont = clause.frame.has("dont") and self.p(0.4)
-        clause.neg = "not" if dont else ""
+        clause.neg = "not" if clause.frame.has("dont") and self.p(0.4) else ""
         avoid(clause.obj.person < 3)
         to = clause.to
         avoid(to and (to.person < 3 or to.det == "a"))
