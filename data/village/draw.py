@@ -1,6 +1,7 @@
 """Draws noun phrases: people, animals and things, and what is said of them."""
 
 from contextlib import contextmanager
+from functools import cache
 
 from core import NP, Reject, Row, nouns_of, table
 
@@ -25,8 +26,9 @@ def avoid(bad):
         raise Reject
 
 
-def kinds_of(row) -> set:
-    return set(row.kinds.split())
+@cache
+def kinds_of(row) -> frozenset:
+    return frozenset(row.kinds.split())
 
 
 def of_kind(kind, rows) -> list:

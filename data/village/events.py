@@ -15,6 +15,11 @@ def labels(row) -> frozenset:
     return frozenset({row.key, *row.flags.split()})
 
 
+@cache
+def modes_of(frame) -> frozenset:
+    return frozenset(frame.modes.split())
+
+
 def suits(kinds, np) -> bool:
     """Can the phrase have a role that asks for these kinds?"""
     kinds = set(kinds.split())
@@ -101,8 +106,8 @@ def only_fits(clause):
 class Events(Draw):
     def frames(self, wanted=None, without=(), modes=None):
         """The frames of the mode that have a wanted label and no unwanted one."""
-        rows, modes = table("frames").values(), set(modes or (self.mode,))
-        found = [f for f in rows if modes.intersection(f.modes.split())]
+        rows, modes = table("frames").values(), modes or (self.mode,)
+        found = [f for f in rows if not modes_of(f).isdisjoint(modes)]
         if wanted is not None:
             found = [f for f in found if labels(f) & set(wanted)]
         return [f for f in found if not labels(f) & set(without)]

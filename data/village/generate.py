@@ -281,9 +281,6 @@ def regenerate() -> dict[Path, bytes]:
     return found | {checksums: "\n".join([*lines, ""]).encode(), sheet: text.encode()}
 
 
-# Looking at sentences
-
-
 def show(row) -> str:
     """A row with its links spelled out."""
     lines = list(row[:3])

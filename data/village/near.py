@@ -1,13 +1,17 @@
 """Sentences that differ in a few words."""
 
+from collections import defaultdict
+
 
 def nearest(texts, others, most) -> list[int]:
     """Distance of each text (a list of words) from the others, at most `most` + 1."""
-    sized, found = [(len(other), set(other), other) for other in others], []
+    sized, found = defaultdict(list), []
+    for other in others:
+        sized[len(other)].append((set(other), other))
     for text in texts:
         sizes, said = range(len(text) - most, len(text) + most + 1), set(text)
         # each word that the other lacks is one to replace, delete or insert
-        near = [b for n, has, b in sized if n in sizes and len(said - has) <= most]
+        near = [b for n in sizes for has, b in sized[n] if len(said - has) <= most]
         distances = (distance(text, other, most) for other in near)
         found.append(min(distances, default=most + 1))
     return found
