@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 
 
 def score_after_by_loops(seconds, ends, scores):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw
 
 GOES = ("went", "walked", "came")

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.attention import AdditiveAttention
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw, real_positions, seeded
 from utils.exercises.scoring import scores_by_loops
 

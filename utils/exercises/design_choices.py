@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.attention import Attention
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw
 from utils.exercises.scoring import JOINED_CASES, JOINED_MISTAKES, joined_by_loops
 

@@ -1,56 +1,49 @@
-"""The engine of the exercises: runs a learner's code and puts into words what it does.
+"""The engine of the exercises: runs a learner's code, and says in words what it does.
 
-An exercise is data:
+An exercise is a text and two tables.
 
-- spec: the specification in plain loops, independent of the solution and of `utils`;
-- cases: arguments whose dimensions all differ; among them one shape twice, and one with
-  equal sizes, where exchanged sizes don't raise;
-- mistakes: {sentence: [answers that make the mistake]}, each written as a learner would
-  write it. The first whose results equal the learner's on every case names the cause.
+- solution: the text of the right function, or class.
+- stages: {sentence: cases}, from plain to cruel. The sentence says what is asked of its
+  cases, which are arguments to try. The first stage that isn't right is spoken of.
+- mistakes: sentences and, further to the right below each, edits of the solution that
+  make the mistake. An edit is `old => new`, or several joined by ` ;; `; `=> new` puts a
+  new body below the first line; `\\n` is a new line. A line still further to the right
+  goes on with the one above. A sentence is said where one of its edits gives all that
+  the learner's code gives, up to the stage that isn't right.
 """
 
-import copy
-import ctypes
-import dis
 import inspect
-import sys
-import threading
-import time
-from dataclasses import dataclass, field
+import math
+import re
+import textwrap
+import traceback
 from functools import partial
-from types import CodeType, FunctionType, ModuleType
+from numbers import Integral, Number
 
+import numpy as np
 import torch
+from torch import nn
+from torch.nn import functional as F
 
-from utils.exercises.compare import (
-    Outcome,
-    described,
-    difference,
-    one_factor,
-    same,
-    wrapped,
-    wrong_kind,
-    wrong_numbers,
-)
+from utils.exercises import running
+from utils.exercises.result import UTILS, Fault, Result, judged, say
+from utils.exercises.running import Outcome, Stopped, borrowed, gradients_of, run
 
-SECONDS = 5.0  # of the processor's time; a call that takes longer is stopped
-WAITING = 12  # times as long by the clock: a machine may be busy, or the code may wait
-ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")  # in Python's byte code
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an exercise answered, in words printed already; true if all is right."""
-
-    name: str
-    passed: bool
-    message: str = field(repr=False)
-
-    def __bool__(self):
-        return self.passed
-
-    def _ipython_display_(self):
-        """Show nothing at the end of a cell: the message stands there."""
+NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np}
+ERRORS = {  # what PyTorch raises where sizes don't fit, and what it means
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)": (
+        "Axes of sizes {} and {} meet. Axes are lined up from the last one, and only "
+        "an axis of length 1 fits every size: unsqueeze, or an index with None."
+    ),
+    r"Sizes of tensors must match except in dimension": (
+        "torch.cat doesn't broadcast: all sizes must be equal, but for the axis along "
+        "which the tensors are joined. unsqueeze and expand make them so."
+    ),
+    r"shapes cannot be multiplied \((\w+) and (\w+)\)": (
+        "This is a product of matrices of {} and {}. The first must have as many "
+        "columns as the second has rows: is one of them to be transposed?"
+    ),
+}
 
 
 class Exercise:
@@ -58,264 +51,291 @@ class Exercise:
 
     gradients: compare those of the floating-point arguments, too. unwrap: from the
     learner's object and a case's arguments to a result, for an object that isn't such a
-    function itself. given: prefixes of what a learner may use of `utils`.
+    function itself. given: prefixes of what a learner may use of `utils`; without:
+    names that aren't allowed. names: what the texts use, besides NAMES.
     """
 
-    def __init__(
-        self, name, spec, cases, mistakes, gradients=False, unwrap=None, given=()
-    ):
-        self.name, self.spec, self.cases, self.mistakes = name, spec, cases, mistakes
-        self.gradients, self.unwrap, self.given = gradients, unwrap, given
-        self.known = {}  # what each mistake gives on each case, once it was run
-        self.__doc__ = spec.__doc__
+    def __init__(self, name, solution, stages, mistakes, **options):
+        self.name, self.solution = name, textwrap.dedent(solution).strip()
+        self.stages, self.mistakes = stages, textwrap.dedent(mistakes).strip()
+        self.cases = [case for cases in stages.values() for case in cases]
+        self.known = {}  # what the solution and its edits give, once they were run
+        self.gradients = options.pop("gradients", False)
+        self.unwrap = options.pop("unwrap", None)
+        self.given = "utils.exercises.", *options.pop("given", ())
+        self.without = options.pop("without", ())
+        self.names = NAMES | options.pop("names", {})
+        self.__doc__ = self.solution.partition("\n")[0]
 
     def __repr__(self):
         return f"<exercise {self.name}: call it with your answer>"
 
     def __call__(self, answer, *others) -> Result:
-        """Run the answer on every case; print, and return, what is said about it."""
-        passed = False
-        message = "Not yet: give the check your function itself, without calling it."
-        if not others and (answer is ... or callable(answer)):
-            with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
-                with torch.enable_grad():
-                    torch.manual_seed(0)
-                    passed, message = self._judge(answer)
-        print(message)
-        return Result(self.name, passed, message)
+        """Run the answer on the cases; print, and return, what is said about it."""
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
+            with torch.enable_grad():
+                torch.manual_seed(0)
+                return judged(self.name, partial(self._judge, answer, *others))
 
-    def _judge(self, answer):
-        call = self._function(answer)
-        results = [] if answer is ... else [_run(call, self.cases[0])]
-        if not results or _not_attempted(answer, results[0]):
-            return False, (
-                "Not attempted yet: write your code where the dots are, "
-                "then run the cell again."
-            )
-        for case in self.cases[1:]:
-            if not isinstance(results[-1].error, _Stopped):
-                results.append(_run(call, case))
-        try:
-            trouble = self._trouble(answer, results)
-        except Exception as error:  # an object that can't even be compared
-            trouble = (
-                "what comes can't be compared with what is expected.\n"
-                f"  {type(error).__name__}: {error}"
-            )
-        with_gradients = ", with their gradients" if self.gradients else ""
-        right = f"✓ Right in {len(self.cases)} cases{with_gradients}."
-        return (False, f"Not yet: {trouble}") if trouble else (True, right)
+    def made(self, text):
+        """What a text defines: the last function or class in it."""
+        space = dict(self.names)
+        exec(text, space)  # noqa: S102  a text of this package
+        return space[re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE)[-1]]
 
-    def _function(self, answer):
+    def edits(self):
+        """[(a sentence, an edit of the solution), ...] of the table of mistakes."""
+        rows, sentence, ended = [], "", True
+        for line in re.sub(r"\n {5,}", "", self.mistakes).splitlines():
+            if line.startswith("    "):
+                rows.append((sentence, line.strip()))
+            else:
+                sentence = line if ended else f"{sentence} {line}"
+            ended = line.startswith("    ")
+        return rows
+
+    def edited(self, edit):
+        """The solution with this edit; ValueError if there is nothing to edit."""
+        text = self.solution
+        for change in edit.replace(r"\n", "\n").split(" ;; "):
+            old, new = re.fullmatch(r"(.*?) ?=> ?(.*)", change, re.DOTALL).groups()
+            if old not in text:
+                raise ValueError(f"{self.name}: {old!r} isn't in the solution")
+            whole = f"{self.__doc__}\n    {new}"
+            text = text.replace(old, new) if old else whole
+        return text
+
+    def _call(self, answer):
         """From a case's arguments to the answer's result."""
         return partial(self.unwrap, answer) if self.unwrap else answer
 
-    def _trouble(self, answer, results):
-        """What is wrong, in words, or None."""
-        if isinstance(results[-1].error, _Stopped):
-            return (
-                f"it was stopped after {SECONDS:g} seconds. Which loop doesn't end?\n"
-                "  (If the kernel stays busy, restart it.)"
-            )
-        rights = [_run(self.spec, case) for case in self.cases]
-        wrong = [n for n in range(len(rights)) if not same(results[n], rights[n])]
-        if wrong:
-            return self._wrong_results(results, rights, wrong)
-        call = self._function(answer)
-        return (
-            self._changed_arguments(results)
-            or self._borrowed(answer)
-            or (self._wrong_gradients(call) if self.gradients else None)
-        )
+    def _gives(self, text, n):
+        """The Outcome of case n for a text: the solution's, or an edited one."""
+        if (text, n) not in self.known:
+            found = run(self._call(self.made(text)), self.cases[n])
+            self.known[text, n] = found._replace(arguments=())
+        return self.known[text, n]
 
-    def _wrong_results(self, results, rights, wrong):
-        first = wrong[0]
-        lines = [
-            f"wrong in {len(wrong)} of {len(rights)} cases.",
-            f"  Tried     {described(self.spec, self.cases[first])}",
-            difference(results[first], rights[first]),
-        ]
-        if self._changed_arguments(results):
-            lines.append("  An argument was changed: do two names stand for one thing?")
-        cause = (
-            self._named_mistake(results)
-            or wrong_kind(results, rights, first)
-            or one_factor(results, rights)
-            or wrong_numbers(results[first], rights[first])
-        )
-        if cause:
-            lines.append(wrapped(f"Likely cause: {cause}"))
-        return "\n".join(lines)
-
-    def _named_mistake(self, results):
-        """The sentence of the first mistake with these results, or None."""
-        numbers = range(len(results))
-
-        def explains(mistake):
-            return all(same(results[n], known(mistake, n), by_words) for n in numbers)
-
-        def known(mistake, n):
-            if (mistake, n) not in self.known:
-                found = _run(self._function(mistake), self.cases[n])
-                self.known[mistake, n] = found._replace(arguments=())
-            return self.known[mistake, n]
-
-        by_words = all(results[n].error for n in numbers)  # nothing else to compare
-        for sentence, mistakes in self.mistakes.items():
-            if any(map(explains, mistakes)):
-                return sentence
-        return None
-
-    def _changed_arguments(self, results):
-        for case, result in zip(self.cases, results, strict=True):
-            pairs = zip(result.arguments, () if result.error else case, strict=True)
-            if not all(same(*pair) for pair in pairs if not callable(pair[1])):
-                return "the result is right, but an argument was changed.\n" + wrapped(
-                    "Likely cause: a method whose name ends with an underscore, `+=`, "
-                    "or an assignment to a part of a tensor. It writes into the "
-                    "caller's numbers."
-                )
-        return None
-
-    def _borrowed(self, answer):
-        """What of `utils` the answer names, unless it was given."""
-        own, todo, seen = ("utils.exercises.", *self.given), [answer], []
-        while todo:
-            value = todo.pop()
-            if not isinstance(value, type | FunctionType) or value in seen:
-                continue
-            seen.append(value)
-            name = f"{value.__module__}.{value.__qualname__}"
-            if name.startswith("utils.") and not name.startswith(own):
-                return (
-                    f"the result is right, but {name} did the work. Write it yourself."
-                )
-            if isinstance(value, type):
-                todo += [*value.__mro__, *vars(value).values()]
-            elif value.__module__ == answer.__module__:
-                todo += _named(value)
-        return None
-
-    def _wrong_gradients(self, call):
-        names = inspect.signature(self.spec).parameters
-        for case in self.cases:
-            right = _run(_gradients_of(self.spec), case)
-            found = _run(_gradients_of(call), case)
-            if found.error:
-                return f"the values are right.\n{difference(found, right)}"
-            if found.value is None:
-                cause = (
-                    ".detach(), .item(), .data, no_grad, torch.tensor(...) or NumPy on "
-                    "the way. Training would change nothing."
-                )
-                trouble = "the values are right, but no gradient comes back."
-                return f"{trouble}\n{wrapped(f'Likely cause: {cause}')}"
-            for name, *pair in zip(names, found.value, right.value, strict=True):
-                if pair[1] is not None and not same(*pair):
-                    cause = (
-                        "a part is detached; or 0/0 or infinity stands in a branch "
-                        "that isn't used: its gradient is NaN all the same."
+    def _judge(self, answer, *others):
+        """The words if all is right; else the Fault of what isn't."""
+        if others or not (answer is ... or callable(answer)):
+            raise Fault("Give the check your function itself, without calling it.")
+        call, done = self._call(answer), []
+        for asked, cases in self.stages.items():
+            for case in cases:
+                done.append(Outcome(...) if answer is ... else run(call, case))
+                check_attempted(answer, done[-1])
+            for n in range(len(done) - len(cases), len(done)):
+                if not same(done[n], self._gives(self.solution, n)):
+                    self._explain(done, n, asked)
+        for one, case in zip(done, self.cases, strict=True):
+            for came, given in zip(one.arguments, case, strict=True):
+                if not (callable(given) or same(came, given)):
+                    raise Fault(
+                        "The result is right, but an argument was changed: by a method "
+                        "whose name ends with an underscore, by `+=`, or by writing "
+                        "into a part of it."
                     )
-                    trouble = f"the values are right, but not the gradient of {name}."
-                    return f"{trouble}\n{wrapped(f'Likely cause: {cause}')}"
-        return None
+        if work := sorted(borrowed(answer, self.given, self.without)):
+            said = "The result is right, but {} did the work. Write it yourself."
+            raise Fault(said, work[0])
+        if self.gradients:
+            self._check_gradients(call)
+        also = say(", with their gradients") if self.gradients else ""
+        return say("✓ Right in {} cases{}.", len(self.cases), also)
 
-
-class _Stopped(BaseException):
-    """Raised inside code that runs on for too long."""
-
-
-def _run(function, arguments):
-    """Call it with copies of the arguments, stopped after a time -> Outcome.
-
-    In a thread of its own, since a thread can be left behind on every platform.
-    """
-    arguments, done = copy.deepcopy(arguments), []
-
-    def work():
-        try:
-            value = function(*arguments)
-            done.append(Outcome(value, None, arguments))
-        except BaseException as error:  # SystemExit, too, gets an answer in words
-            done.append(Outcome(None, error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    work_ends = time.process_time() + SECONDS
-    waiting_ends = time.monotonic() + WAITING * SECONDS
-    thread.start()
-    try:
-        while time.process_time() < work_ends and time.monotonic() < waiting_ends:
-            thread.join(0.05)
-            if not thread.is_alive():
+    def _explain(self, done, n, asked):
+        """Raise the Fault: of what is done, case n isn't what is asked for."""
+        right, numbers = self._gives(self.solution, n), range(len(done))
+        cause = kind(done[n], right) or [asked]
+        for sentence, edit in self.edits():
+            text = self.edited(edit)
+            if all(same(done[k], self._gives(text, k)) for k in reversed(numbers)):
+                cause = [sentence]
                 break
-    finally:
-        late = thread.is_alive()
-        for _ in range(3):  # an `except:` of the learner may catch the first
-            if thread.is_alive():
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
+        tried = zip(self._parameters(), self.cases[n], strict=True)
+        tried = [f"{name} {written(x)}" for name, x in tried if not callable(x)]
+        tried = f"{say('Tried')}     {', '.join(tried)}"
+        raise Fault(*cause, lines=[tried, *difference(done[n], right)])
+
+    def _parameters(self):
+        """The names of a case's arguments."""
+        function = self.unwrap or self.made(self.solution)
+        return list(inspect.signature(function).parameters)[bool(self.unwrap) :]
+
+    def _check_gradients(self, call):
+        spec = self._call(self.made(self.solution))
+        for case in self.cases:
+            found, right = (run(gradients_of(f), case) for f in (call, spec))
+            if found.error:
+                raise Fault("The values are right.", lines=difference(found, right))
+            if found.value is None:
+                raise Fault(
+                    "The values are right, but no gradient comes back: .detach(), "
+                    ".item(), no_grad, torch.tensor(...) or NumPy is on the way."
                 )
-                thread.join(0.1)
-    return Outcome(error=_Stopped()) if late else done[0]
+            pairs = zip(found.value, right.value, strict=True)
+            for name, (came, wanted) in zip(self._parameters(), pairs, strict=True):
+                if wanted is not None and not same(came, wanted):
+                    raise Fault(
+                        "The values are right, but not the gradient of {}. A part is "
+                        "detached; or 0/0 or infinity stands in a branch that isn't "
+                        "used, and its gradient is NaN all the same.",
+                        name,
+                    )
 
 
-def _not_attempted(answer, result):
-    """Whether the starter's dots are still there."""
-    parts = result.value if isinstance(result.value, tuple) else (result.value,)
+def check_attempted(answer, outcome):
+    """Raise the Fault of a starter with its dots, or of a loop without an end."""
+    if isinstance(outcome.error, Stopped):
+        said = "It was stopped after {:g} seconds. Which loop doesn't end? (If the "
+        said += "kernel stays busy, restart it.)"
+        raise Fault(said, running.SECONDS, status="stopped")
+    parts = outcome.value if isinstance(outcome.value, tuple) else (outcome.value,)
     code = getattr(getattr(answer, "__code__", None), "co_code", b"")
     empty = len(code) == len((lambda: None).__code__.co_code)  # a body of `...` or None
+    empty = empty and outcome.value is None and outcome.error is None
+    unwritten = isinstance(outcome.error, NotImplementedError)
+    if empty or unwritten or any(part is ... for part in parts):
+        said = "write your code where the dots are, then run the cell again."
+        raise Fault(said, status="not attempted")
+
+
+# --- Comparing ------------------------------------------------------------------------
+
+
+def same(came, right):
+    """Whether a value, or an Outcome, is the right one: to rounding, NaN equals NaN."""
+    if isinstance(right, Outcome):
+        errors = [(type(one.error), str(one.error)) for one in (came, right)]
+        return errors[0] == errors[1] and (right.error or same(came.value, right.value))
+    if isinstance(right, tuple | list):
+        alike = isinstance(came, tuple | list) and len(came) == len(right)
+        return alike and all(map(same, came, right))
+    if torch.is_tensor(right):
+        return (
+            torch.is_tensor(came)
+            and came.shape == right.shape
+            and came.is_floating_point() == right.is_floating_point()
+            and (came.dtype == torch.bool) == (right.dtype == torch.bool)
+            and not differs(came, right).any()
+        )
+    if getattr(came, "ndim", None) == 0:  # a number of torch or NumPy
+        came = came.item()
+    if isinstance(right, float):
+        near = isinstance(came, Number) and math.isclose(
+            came, right, rel_tol=1e-4, abs_tol=1e-5
+        )
+        return near or (isinstance(came, Number) and came != came and right != right)
     return (
-        isinstance(result.error, NotImplementedError)
-        or any(part is ... for part in parts)
-        or (empty and result.value is None and result.error is None)
+        isinstance(came, Integral if type(right) is int else type(right))
+        and came == right
     )
 
 
-def _named(function):
-    """What a function's code names: of its module, other modules, and around it."""
-    found = [cell.cell_contents for cell in function.__closure__ or ()]
-    codes = [function.__code__]
-    while codes:
-        code, module = codes.pop(), None
-        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-        for step in dis.get_instructions(code):
-            if step.opname == "LOAD_GLOBAL":
-                found.append(module := function.__globals__.get(step.argval))
-            elif step.opname == "IMPORT_NAME":
-                module = sys.modules.get(step.argval)
-            elif isinstance(module, ModuleType) and step.opname in ATTRIBUTES:
-                found.append(getattr(module, step.argval, None))
-                if isinstance(found[-1], ModuleType):
-                    module = found[-1]
-    return found
+def differs(a, b):
+    """Where two tensors of one shape differ by more than rounding."""
+    pair = a.detach().double(), b.detach().double()
+    return ~torch.isclose(*pair, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
-def _gradients_of(function):
-    """The function that gives each argument's gradient instead; None if detached."""
+def wrong_part(value, right):
+    """The first part that isn't right, of several results, and which one it is."""
+    several = isinstance(right, tuple) or (
+        isinstance(right, list) and torch.is_tensor(right[0])
+    )
+    if several and isinstance(value, tuple | list) and len(value) == len(right):
+        names = getattr(right, "_fields", range(1, len(right) + 1))
+        for name, part, wanted in zip(names, value, right, strict=True):
+            if not same(part, wanted):
+                return *wrong_part(part, wanted)[:2], say(
+                    "in part {} of what is returned", name
+                )
+    return value, right, ""
 
-    def gradients(*case):
-        leaves = [
-            value.requires_grad_()
-            if torch.is_tensor(value) and value.is_floating_point()
-            else None
-            for value in case
+
+def learners_lines(error):
+    """The lines of the learner's code that led to an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in frames if not f.filename.startswith(str(UTILS))]
+    return [f.line for f in frames if "site-packages" not in f.filename]
+
+
+def kind(outcome, right):
+    """[a cause that any exercise can have, its values], or None."""
+    if error := outcome.error:
+        if isinstance(error, TypeError) and not learners_lines(error):
+            return ["The check gives other arguments. Leave the first line as it was."]
+        found = [(said, re.search(sign, str(error))) for sign, said in ERRORS.items()]
+        return next(([said, *match.groups()] for said, match in found if match), None)
+    value, wanted, _ = wrong_part(outcome.value, right.value)
+    if value is None:
+        return [
+            "None came. Is there a `return` at the end? (Methods such as append change "
+            "their list, and return None.)"
         ]
-        result = function(*case)
-        parts = result if isinstance(result, tuple | list) else [result]
-        parts = [p for p in parts if torch.is_tensor(p) and p.requires_grad]
-        if not parts:
-            return None
-        sums = [
-            (p * torch.linspace(-1, 1, p.numel()).view(p.shape)).sum() for p in parts
-        ]
-        found = iter(
-            torch.autograd.grad(
-                sum(sums),
-                [leaf for leaf in leaves if leaf is not None],
-                materialize_grads=True,
-                allow_unused=True,
-            )
-        )
-        return [None if leaf is None else next(found) for leaf in leaves]
+    if not torch.is_tensor(wanted):
+        return None
+    if isinstance(value, Number | np.ndarray) and wanted.is_floating_point():
+        sort = type(value).__name__
+        return ["A {} carries no gradient: stay with torch to the end.", sort]
+    if not torch.is_tensor(value):
+        return ["A tensor is asked for, not a {}.", type(value).__name__]
+    if value.shape != wanted.shape:
+        return wrong_shape(list(value.shape), list(wanted.shape))
+    factors = (value / wanted)[wanted != 0]
+    if len(factors) > 2 and not differs(value, wanted * factors[0]).any():
+        return ["Everything is right but for the factor {:.3g}.", factors[0].item()]
+    return None
 
-    return gradients
+
+def wrong_shape(came, asked):
+    if sorted(came) == sorted(asked):
+        return ["The axes stand in another order."]
+    if [size for size in came if size > 1] == [size for size in asked if size > 1]:
+        return ["An axis of length 1 is missing, or one too many: squeeze, unsqueeze."]
+    if came[:-1] == asked:
+        return [
+            "The last axis, of size {}, is still there. What should happen along it: a "
+            "sum, or the choice of one number?",
+            came[-1],
+        ]
+    for axis, sizes in enumerate(zip(came, asked, strict=False)):
+        if len(came) == len(asked) and sizes[0] != sizes[1]:
+            return ["Axis {} has size {} where {} is asked for.", axis, *sizes]
+    return ["{} axes are asked for, and {} came.", len(asked), len(came)]
+
+
+def difference(came, right):
+    """What was expected and what came, or what was raised and where: lines."""
+    if came.error:
+        message = (str(came.error).strip() or "–").splitlines()[0][:200]
+        lines = [f"{say('It raised')} {type(came.error).__name__}: {message}"]
+        where = learners_lines(came.error)[-1:]
+        return lines + [f"{say('in the line')} {line}" for line in where]
+    value, wanted, place = wrong_part(came.value, right.value)
+    if torch.is_tensor(wanted) and torch.is_tensor(value) and wanted.dim():
+        if value.shape == wanted.shape and differs(value, wanted).any():
+            spot = tuple(differs(value, wanted).nonzero()[0].tolist())
+            value, wanted = value[spot], wanted[spot]
+            place = f"{say('at')} {list(spot)} {place}"
+    pairs = [(written(wanted, digits), written(value, digits)) for digits in (4, 7)]
+    expected, found = pairs[pairs[0][0] == pairs[0][1]]
+    expected = f"{say('Expected')}  {expected} {place}".rstrip()
+    return [expected, f"{say('Came')}      {found}"]
+
+
+def written(value, digits=4):
+    """A value in a few characters: tensors by shape, small whole numbers in full."""
+    if torch.is_tensor(value) or isinstance(value, np.ndarray):
+        if value.ndim and "int" in str(value.dtype) and len(value.flatten()) <= 8:
+            return str(value.tolist())
+        if value.ndim:
+            return f"{type(value).__name__} {tuple(value.shape)}, {value.dtype}"
+        value = value.item()
+    if isinstance(value, float):
+        return f"{value:.{digits}f}"
+    if isinstance(value, tuple | list) and any(map(torch.is_tensor, value)):
+        return f"({', '.join(map(written, value))})"
+    text = str(sorted(value) if isinstance(value, set) else value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

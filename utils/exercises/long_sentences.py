@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw
 
 

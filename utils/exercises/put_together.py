@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from utils.corpora import load_village
 from utils.data import Batch
 from utils.exercises.compare import UTILS, Outcome, difference, wrapped, wrong_kind
-from utils.exercises.engine import Result, _not_attempted, _run, _Stopped
+from utils.exercises.old_engine import Result, _not_attempted, _run, _Stopped
 from utils.exercises.training import mean_loss, train_step
 from utils.gold import gold_links
 from utils.metrics import alignment_error_rate, bleu, links_from_weights

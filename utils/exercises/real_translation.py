@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw
 
 

@@ -6,7 +6,7 @@ B sentences, S source positions, H hidden units, D the size of a context.
 import torch
 from torch import nn
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw, real_positions
 from utils.rnnsearch import GatedUnit
 

@@ -8,7 +8,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw
 
 # (B, Q, K, query_size, key_size, H). In the fourth, the joined form's matrix is square;

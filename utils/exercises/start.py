@@ -1,6 +1,6 @@
 """The exercise of notebook 00. T target and S source words."""
 
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw
 
 

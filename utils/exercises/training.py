@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.data import Batch
-from utils.exercises.engine import Exercise
+from utils.exercises.old_engine import Exercise
 from utils.exercises.inputs import draw, seeded
 from utils.models import build_model
 from utils.text import BOS_ID, EOS_ID
