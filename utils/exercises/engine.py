@@ -154,7 +154,7 @@ class Exercise:
                 cause = [sentence]
                 break
         tried = zip(self._parameters(), self.cases[n], strict=True)
-        tried = [f"{name} {written(x)}" for name, x in tried if not callable(x)]
+        tried = [f"{name} {brief(x)}" for name, x in tried if not callable(x)]
         tried = f"{say('Tried')}     {', '.join(tried)}"
         raise Fault(*cause, lines=[tried, *difference(done[n], right)])
 
@@ -325,11 +325,17 @@ def difference(came, right):
     return [expected, f"{say('Came')}      {found}"]
 
 
+def brief(value):
+    """An argument in a few characters: tensors by shape, small whole numbers in full."""
+    small = torch.is_tensor(value) and value.ndim and value.numel() <= 8
+    if small and not value.is_floating_point():
+        return str(value.tolist())
+    return tuple(value.shape) if torch.is_tensor(value) else written(value)
+
+
 def written(value, digits=4):
-    """A value in a few characters: tensors by shape, small whole numbers in full."""
+    """A value in a few characters."""
     if torch.is_tensor(value) or isinstance(value, np.ndarray):
-        if value.ndim and "int" in str(value.dtype) and len(value.flatten()) <= 8:
-            return str(value.tolist())
         if value.ndim:
             return f"{type(value).__name__} {tuple(value.shape)}, {value.dtype}"
         value = value.item()

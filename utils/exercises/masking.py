@@ -75,7 +75,7 @@ keep it?)
     X.masked_fill(~real, -torch.inf) => X
 The mask comes after the softmax. Padding gets 0, but it has taken its part of the sum, so
 the rows sum to less than 1.
-    => return X.softmax(-1) * my_masked_softmax(X * 0, valid_lens).ceil()
+    X.masked_fill(~real, -torch.inf) => X ;; return exps => return real * exps
 The mask comes after the softmax, and a second softmax gives padding weight again, since
 exp(0) is 1.
     / total.masked_fill(total == 0, 1.0) => .softmax(-1)
