@@ -8,7 +8,7 @@ LAB_ARGS ?=
 .PHONY: help lab clean
 # teachers: the learner's copy has nothing from here to "everyone".
 NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb notebooks/lectures/*.ipynb)
-.PHONY: check test mirror notebooks corpus model results results-real bench \
+.PHONY: check test mirror solutions notebooks corpus model results results-real bench \
     bench-notebooks slides site learner grade lock audit test-newest test-faults
 # everyone
 
@@ -17,7 +17,8 @@ help:
 # teachers
 	@echo "make check      run ruff and the quick tests, before a commit"
 	@echo "make test       run ruff, all tests and every notebook, outputs compared"
-	@echo "make mirror     write the classes of utils/ into the notebooks that show them"
+	@echo "make mirror     write what utils/ teaches into the notebooks that show it"
+	@echo "make solutions  the same for the solutions of exercises"
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make corpus     generate the Village corpus again"
 	@echo "make model      train the small models that come with the course again"
@@ -62,7 +63,7 @@ test: .venv/.installed
 	$(PY) -m ruff check .
 	$(PY) -m pytest -n auto
 
-mirror: .venv/.installed
+mirror solutions: .venv/.installed
 	$(PY) tools/mirror.py --write
 
 notebooks: .venv/.installed

@@ -1,7 +1,9 @@
 """Keep the cells that show code of utils/ equal to that code; know what is taught.
 
 A mirrored cell's first line is `# mirror: utils.attention.AdditiveAttention`; the rest
-is the source of that class or function, to the letter.
+is the source of that class or function, to the letter. In a solution the first line is
+`# solution: masked_softmax`; the rest is the solution that this exercise is made from,
+and the check called with it.
 
     python tools/mirror.py            say which cells differ from utils/
     python tools/mirror.py --write    write utils/ into the marked cells: `make mirror`
@@ -15,6 +17,8 @@ from pathlib import Path
 
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
+
+from utils import exercises
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKER = "# mirror: "
@@ -68,26 +72,36 @@ def as_python(source):
 
 
 def marked(cell):
-    """The name that a cell's marker gives; None without a marker."""
+    """The marker in a cell's first line; None without one."""
     first = cell.source.partition("\n")[0]
-    is_marked = cell.cell_type == "code" and first.startswith(MARKER)
-    return first.removeprefix(MARKER) if is_marked else None
+    return first if first.startswith((MARKER, "# solution: ")) else None
+
+
+def written_cells(root=ROOT):
+    """Map each marker to the source of the cell that has it."""
+    cells = {f"{MARKER}{name}": text for name, text in public_objects(root).items()}
+    for name in exercises.__all__:
+        if text := getattr(getattr(exercises, name), "solution", None):
+            call = f"exercises.{name}({list(definitions(text))[-1]})"
+            cells[f"# solution: {name}"] = f"{text}\n\n\n{call}"
+    return {marker: f"{marker}\n{text}" for marker, text in cells.items()}
 
 
 def problems(root=ROOT):
     """Every breach of the mirror rule, one sentence each."""
     objects, found, shown = public_objects(root), [], []
+    written = written_cells(root)
     public = {full.rpartition(".")[2] for full in objects} - set(PLAIN)
     for path in notebook_paths(root):
         cells = nbformat.read(path, as_version=4).cells
         for number, cell in enumerate(cells, start=1):
-            name, place = marked(cell), f"{path.name}, cell {number}:"
-            if name is not None:
-                shown.append(name)
-                if name not in objects:
-                    found.append(f"{place} utils has no public {name!r}")
-                elif cell.source != f"{MARKER}{name}\n{objects[name]}":
-                    found.append(f"{place} differs from {name}; run `make mirror`")
+            marker, place = marked(cell), f"{path.name}, cell {number}:"
+            if marker is not None:
+                shown.append(marker.removeprefix(MARKER))
+                if marker not in written:
+                    found.append(f"{place} there is nothing for {marker!r} in utils")
+                elif cell.source != written[marker]:
+                    found.append(f"{place} differs from utils; run `make mirror`")
             elif cell.cell_type == "code":
                 unmarked = definitions(as_python(cell.source)).keys() & public
                 found += [
@@ -105,14 +119,12 @@ def problems(root=ROOT):
 
 def write(root=ROOT):
     """Write the source of utils into the marked cells; return the changed notebooks."""
-    objects = public_objects(root)
-    changed = []
+    written, changed = written_cells(root), []
     for path in notebook_paths(root):
         notebook = nbformat.read(path, as_version=4)
         before = nbformat.writes(notebook)
         for cell in notebook.cells:
-            if (name := marked(cell)) in objects:
-                cell.source = f"{MARKER}{name}\n{objects[name]}"
+            cell.source = written.get(marked(cell), cell.source)
         after = nbformat.writes(notebook)
         if after != before:
             path.write_text(after + "\n", encoding="utf-8", newline="\n")
