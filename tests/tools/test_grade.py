@@ -76,19 +76,19 @@ def test_learners_are_named_by_folder_or_file(tmp_path):
 
 
 def test_the_best_of_several_calls_counts():
-    def line(passed, message="Not yet: no."):
-        return {"check": "context", "passed": passed, "message": message}
+    def line(status):
+        return {"check": "context", "status": status, "message": ""}
 
-    waiting = line(False, "Not attempted yet: write")
+    waiting, wrong, right = map(line, ("not attempted", "stopped", "right"))
     for lines, result in (
         ([], "not called"),
         ([waiting], "not attempted"),
-        ([waiting, line(False)], "not yet"),
-        ([line(False), line(True), line(False)], "passed"),
+        ([waiting, wrong], "not yet"),
+        ([wrong, right, wrong], "passed"),
     ):
         results, trouble = run.judged([*lines, {"end": True}], None, ["context"])
         assert results["context"][0] == result and not trouble
-    _, trouble = run.judged([{"cell": 7}, line(True)], None, ["context"])
+    _, trouble = run.judged([{"cell": 7}, right], None, ["context"])
     assert trouble == "cell 7: the process ended"
 
 

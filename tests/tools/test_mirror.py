@@ -39,7 +39,10 @@ def test_the_notebooks_mirror_utils(small):
         (SHOWN.replace("Twice", "Two"), "differs"),
         (f"{SHOWN}\n", "differs"),
         (SHOWN.replace("@functools.cache\n", ""), "differs"),
-        ("# mirror: utils.attention._hidden\ndef _hidden():\n    pass", "there is nothing for"),
+        (
+            "# mirror: utils.attention._hidden\ndef _hidden():\n    pass",
+            "there is nothing for",
+        ),
         ("class Box:\n    size = 2", "needs the marker"),
         (SHOWN, "double is shown 2 times"),
     ],

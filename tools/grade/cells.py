@@ -53,7 +53,7 @@ def watch_checks(record):
         result = getattr(ours, names[id(self)])(*answer, **named)
         if os.fstat(record).st_size < RECORD_SIZE:
             message = str(result.message)[:MESSAGE]
-            note(record, check=names[id(self)], passed=result.passed, message=message)
+            note(record, check=names[id(self)], status=result.status, message=message)
         return result
 
     for kind in {type(getattr(theirs, name)) for name in theirs.__all__}:

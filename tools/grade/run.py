@@ -210,9 +210,8 @@ def judged(lines, stopped, checks):
         if "trouble" in line:
             trouble.append(f"cell {cell}: {line['trouble']}")
         if "check" in line and found.get(line["check"], ("",))[0] != "passed":
-            waiting = line["message"].startswith("Not attempted yet")
-            result = "not attempted" if waiting else "not yet"
-            result = "passed" if line["passed"] else result
+            names = {"right": "passed", "not attempted": "not attempted"}
+            result = names.get(line["status"], "not yet")
             found[line["check"]] = result, line["message"]
     if stopped or not ended:
         where = f"cell {cell}: " if cell else ""

@@ -146,8 +146,9 @@ class Exercise:
 
     def _explain(self, done, n, asked):
         """Raise the Fault: of what is done, case n isn't what is asked for."""
-        right, numbers = self._gives(self.solution, n), range(len(done))
-        cause = kind(done[n], right) or [asked]
+        numbers = range(len(done))
+        rights = [self._gives(self.solution, k) for k in numbers]
+        cause = kind(done[n], rights[n]) or one_factor(done, rights) or [asked]
         for sentence, edit in self.edits():
             text = self.edited(edit)
             if all(same(done[k], self._gives(text, k)) for k in reversed(numbers)):
@@ -156,7 +157,7 @@ class Exercise:
         tried = zip(self._parameters(), self.cases[n], strict=True)
         tried = [f"{name} {brief(x)}" for name, x in tried if not callable(x)]
         tried = f"{say('Tried')}     {', '.join(tried)}"
-        raise Fault(*cause, lines=[tried, *difference(done[n], right)])
+        raise Fault(*cause, lines=[tried, *difference(done[n], rights[n])])
 
     def _parameters(self):
         """The names of a case's arguments."""
@@ -283,10 +284,21 @@ def kind(outcome, right):
         return ["A tensor is asked for, not a {}.", type(value).__name__]
     if value.shape != wanted.shape:
         return wrong_shape(list(value.shape), list(wanted.shape))
-    factors = (value / wanted)[wanted != 0]
-    if len(factors) > 2 and not differs(value, wanted * factors[0]).any():
-        return ["Everything is right but for the factor {:.3g}.", factors[0].item()]
     return None
+
+
+def one_factor(done, rights):
+    """The cause if all numbers are right but for one factor, or None."""
+    pairs = [(a.value, b.value) for a, b in zip(done, rights, strict=True)]
+    if not all(torch.is_tensor(x) for pair in pairs for x in pair):
+        return None
+    if any(a.shape != b.shape for a, b in pairs):
+        return None
+    found = torch.cat([(a / b).flatten() for a, b in pairs])
+    found = found[~found.isnan()]  # 0/0
+    if len(found) < 2 or differs(found, found[:1].expand(len(found))).any():
+        return None
+    return ["Everything is right but for the factor {:.3g}.", found[0].item()]
 
 
 def wrong_shape(came, asked):

@@ -65,7 +65,10 @@ def judged(name, judge):
     """Call judge, which gives words or raises a Fault; print them -> the Result."""
     try:
         message, status, cause = judge(), "right", ""
-    except Fault as fault:
+    except Exception as error:
+        fault = error  # or an object that nothing can be compared with
+        if not isinstance(error, Fault):
+            fault = Fault("What comes can't be compared with what is right: {}.", error)
         status, cause = fault.status, fault.sentence
         begin = say("Not attempted yet:" if status == "not attempted" else "Not yet.")
         message = wrapped(f"{begin} {say(cause, *fault.values)}")
