@@ -34,15 +34,15 @@ def my_squares(x, factor):  # (B, N), a number -> (B, N)
 Nothing is squared. (What does
 `**` do?)
     x**2 => x
-    => x = x * 1\n    return factor * x
 The factor isn't used.
     factor * =>
 Rows and columns are added.
     factor * x**2 => x +
         x.sum(1)
-Half of it is missing, and
-the rest is 7.
-    factor * => 7 * ;; x**2 => x
+It is the half of 7 times
+the number.
+    => x = 7 * x\n    return x / 2
+    factor * => 7 * ;; x**2 => x / 2
 """,
     gradients=True,
 )
@@ -81,23 +81,13 @@ def test_a_result_is_printed_once_and_can_be_asserted_and_collected(capsys):
     assert {result.name for result in results} == {"squares"}
     assert results[0].message == "✓ Right in 3 cases, with their gradients."
     assert "exercise" in repr(squares) and "a number -> (B, N)" in squares.__doc__
-
-
-def test_a_result_at_the_end_of_a_cell_shows_nothing_more():
-    formatters = pytest.importorskip("IPython.core.formatters")
-    result = squares(right)
-    assert formatters.DisplayFormatter().format(result) == ({}, {})
-    assert result.message not in repr(result)
+    assert results[0].message not in repr(results[0])  # the end of a cell is quiet
 
 
 # --- Starters -------------------------------------------------------------------------
 
 
 def dots(*case): ...
-
-
-def documented_dots(*case):
-    """What it should do."""
 
 
 def returned_dots(*case):
@@ -111,7 +101,7 @@ def unwritten(*case):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_starter_is_not_attempted_yet(name):
     exercise = getattr(exercises, name)
-    for starter in (..., dots, documented_dots, returned_dots, unwritten):
+    for starter in (..., dots, returned_dots, unwritten):
         if starter is ... or not exercise.unwrap:
             result = exercise(starter)
             assert result.status == "not attempted"
@@ -130,7 +120,6 @@ def test_a_class_whose_method_is_unwritten_is_not_attempted_yet():
 
 
 def test_a_call_in_place_of_a_function():
-    assert "without calling it" in answer(squares, right(*squares.cases[0]))
     assert "without calling it" in squares(*squares.cases[0]).message
 
 
@@ -138,24 +127,19 @@ def test_a_call_in_place_of_a_function():
 
 
 def test_a_table_of_mistakes():
+    two = "It is the half of 7 times the number."
     assert squares.edits() == [
         ("Nothing is squared. (What does `**` do?)", "x**2 => x"),
-        (
-            "Nothing is squared. (What does `**` do?)",
-            r"=> x = x * 1\n    return factor * x",
-        ),
         ("The factor isn't used.", "factor * =>"),
         ("Rows and columns are added.", "factor * x**2 => x +x.sum(1)"),
-        (
-            "Half of it is missing, and the rest is 7.",
-            "factor * => 7 * ;; x**2 => x",
-        ),
+        (two, r"=> x = 7 * x\n    return x / 2"),
+        (two, "factor * => 7 * ;; x**2 => x / 2"),
     ]
-    first = "def my_squares(x, factor):  # (B, N), a number -> (B, N)\n"
-    changed = [squares.edited(edit) for _, edit in squares.edits()]
-    assert changed[1] == first + "    x = x * 1\n    return factor * x"
-    assert changed[2] == first + "    return  x**2"
-    assert changed[4] == first + "    return 7 * x"
+    texts = [squares.edited(edit).split("\n", 1) for _, edit in squares.edits()]
+    assert {first for first, _ in texts} == {squares.__doc__}
+    assert texts[1][1] == "    return  x**2"
+    assert texts[3][1] == "    x = 7 * x\n    return x / 2"
+    assert texts[4][1] == "    return 7 * x / 2"
     with pytest.raises(ValueError, match="squares: 'z' isn't in the solution"):
         squares.edited("z => x")
 
@@ -257,6 +241,8 @@ def test_wrong_gradients():
     assert "not the gradient of x" in answer(squares, nan_beside)
     half = answer(squares, lambda x, factor: factor * x * x.detach())
     assert "not the gradient of x" in half
+    with torch.inference_mode():
+        assert squares(right)
 
 
 def test_half_a_gradient_is_wrong_where_its_sum_is_0():
@@ -268,27 +254,16 @@ def test_half_a_gradient_is_wrong_where_its_sum_is_0():
     assert "not the gradient of x" in half
 
 
-def test_gradients_are_asked_for_where_they_are_off():
-    for off in (torch.no_grad, torch.inference_mode):
-        with off():
-            assert squares(right)
-
-
 def spoils_a_tensor(x, factor):
     result = right(x, factor)
     x.data.add_(1)
     return result
 
 
-def spoils_a_list(numbers):
-    ends = [numbers[0]], [numbers[-1]]
-    numbers.append(0)
-    return ends
-
-
 def test_changed_arguments():
     assert "an argument was changed" in answer(squares, spoils_a_tensor)
-    assert "an argument was changed" in answer(both_ends, spoils_a_list)
+    said = answer(both_ends, lambda numbers: ([numbers[0]], [numbers.pop()]))
+    assert "an argument was changed" in said
 
 
 def test_the_generator_is_left_as_it_was():
