@@ -179,7 +179,7 @@ def my_train_step(model, batch, optimizer, clip):  # -> the loss, a number
             _step_case(4, 6, 0.3, 100.0, [2, 3], [3, 3], [1, 2], [2, 2]),
             _step_case(5, 5, 0.2, 100.0, [3, 2, 1], [2, 2, 2], [4], [5]),
         ],
-        "Padding isn't counted. A gradient of a norm above clip is scaled to clip.": [
+        "Padding isn't counted; a gradient whose norm is above clip is scaled to it.": [
             _step_case(3, 6, 0.3, 100.0, [2], [4], [3, 1], [2, 5]),
             _step_case(0, 4, 0.5, 0.05, [3, 1], [5, 2], [2, 4], [1, 3]),
             _step_case(2, 5, 1.0, 0.4, [4, 2, 1], [2, 6, 3], [3, 3], [4, 1]),
