@@ -6,8 +6,8 @@ An exercise is a text and two tables.
 - stages: {sentence: cases}, from plain to cruel. The sentence says what is asked of its
   cases, which are arguments to try. The first stage that isn't right is spoken of.
 - mistakes: sentences and, further to the right below each, edits of the solution that
-  make the mistake. An edit is `old => new`, or several joined by ` ;; `; `=> new` puts a
-  new body below the first line; `\\n` is a new line. A line still further to the right
+  make the mistake. An edit is `old => new`, or several joined by ` ;; `; `=> new` puts
+  a new body below the first line; `\\n` is a new line. A line still further to the right
   goes on with the one above. A sentence is said where one of its edits gives all that
   the learner's code gives, up to the stage that isn't right.
 """
@@ -36,12 +36,12 @@ ERRORS = {  # what PyTorch raises where sizes don't fit, and what it means
         "an axis of length 1 fits every size: unsqueeze, or an index with None."
     ),
     r"Sizes of tensors must match except in dimension": (
-        "torch.cat doesn't broadcast: all sizes must be equal, but for the axis along "
-        "which the tensors are joined. unsqueeze and expand make them so."
+        "torch.cat joins tensors along one axis, `dim`. All their other sizes must be "
+        "equal: torch.cat doesn't broadcast."
     ),
     r"shapes cannot be multiplied \((\w+) and (\w+)\)": (
         "This is a product of matrices of {} and {}. The first must have as many "
-        "columns as the second has rows: is one of them to be transposed?"
+        "columns as the second has rows: are they the two that are meant?"
     ),
 }
 
@@ -270,11 +270,8 @@ def kind(outcome, right):
         found = [(said, re.search(sign, str(error))) for sign, said in ERRORS.items()]
         return next(([said, *match.groups()] for said, match in found if match), None)
     value, wanted, _ = wrong_part(outcome.value, right.value)
-    if value is None:
-        return [
-            "None came. Is there a `return` at the end? (Methods such as append change "
-            "their list, and return None.)"
-        ]
+    if outcome.value is None:
+        return ["None came. Is there a `return` at the end?"]
     if not torch.is_tensor(wanted):
         return None
     if isinstance(value, Number | np.ndarray) and wanted.is_floating_point():
@@ -338,7 +335,7 @@ def difference(came, right):
 
 
 def brief(value):
-    """An argument in a few characters: tensors by shape, small whole numbers in full."""
+    """An argument: a tensor by its shape, or its few whole numbers."""
     small = torch.is_tensor(value) and value.ndim and value.numel() <= 8
     if small and not value.is_floating_point():
         return str(value.tolist())

@@ -37,14 +37,14 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
     return exps / total.masked_fill(total == 0, 1.0)
 """,
     {
-        "There is no padding yet. Softmax divides the exp of each score by the sum of "
-        "its row: one sum for each query, over its keys.": [
+        "These sentences have no padding. Softmax divides the exp of each score by the "
+        "sum of its row: one sum for each query, over its keys.": [
             _case(20, [5, 5, 5], 2, 5),
             _case(21, [4, 4], 3, 4),
             _case(22, [3, 3, 3], 3, 3),
         ],
-        "A sentence of length n has its words at the positions 0 to n - 1. Padding gets "
-        "weight 0, and takes no part in the sum.": [
+        "A sentence of length n has its words at the positions 0 to n - 1. Padding "
+        "gets weight 0, and takes no part in the sum.": [
             _case(0, [4, 2, 1], 2, 5),
             _case(1, [3, 5, 2], 2, 5),
             _case(3, [3], 1, 6),
@@ -57,44 +57,35 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
         ],
         "One sentence has length 0, and its weights are to be 0. It has no largest "
         "score, and its sum is 0: -inf minus -inf is NaN, and so is 0/0.": [
-            _case(2, [2, 0], 3, 4),
+            _case(2, [2, 0], 3, 4)
         ],
-        "1000 or NaN stands at the padding, and leaks in. Replace the scores of padding "
-        "before you compute anything with them: 0 times NaN is NaN.": [
+        "1000 or NaN stands at the padding, and leaks in. Replace the scores of "
+        "padding before you compute anything with them: 0 times NaN is NaN.": [
             _case(6, [3, 1], 2, 4, padding=1000.0),
             _case(7, [2, 4], 3, 5, padding=torch.nan),
         ],
-        "NaN among the real scores is hidden, and a fault elsewhere must stay visible. "
-        "Which rows have no real position, by their length?": [
+        "NaN stands among the real scores. A fault elsewhere must stay visible, so "
+        "these weights are NaN. Which rows have no real position, by their length?": [
             _broken(9, [4, 1], 2, 4)
         ],
     },
     r"""
-Padding gets weight, as if there were no mask. (masked_fill returns a new tensor: did you
-keep it?)
+Padding gets weight, as if there were no mask. (masked_fill returns a new tensor: did
+you keep it?)
     X.masked_fill(~real, -torch.inf) => X
-The mask comes after the softmax. Padding gets 0, but it has taken its part of the sum, so
-the rows sum to less than 1.
+The mask comes after the softmax. Padding gets 0, but it has taken its part of the sum,
+so the rows sum to less than 1.
     X.masked_fill(~real, -torch.inf) => X ;; return exps => return real * exps
-The mask comes after the softmax, and a second softmax gives padding weight again, since
-exp(0) is 1.
-    / total.masked_fill(total == 0, 1.0) => .softmax(-1)
 The scores of padding are set to 0. But exp(0) is 1, so padding takes part in the sum.
     -torch.inf => 0.0
     -torch.inf => 0.0 ;; return exps => return real * exps
 Softmax is applied twice: the second one takes weights for scores.
     X.masked_fill => X.softmax(-1).masked_fill
-    ~real, -torch.inf) => ~real, -torch.inf).softmax(-1)
-There is one position too many: a length of 3 makes three positions real, the indices 0, 1
-and 2.
+There is one position too many: a length of 3 makes three positions real, the indices
+0, 1 and 2.
     < valid => <= valid
 There is one position too few: each sentence loses its last word.
     < valid => < -1 + valid
-Each sentence's first word is missing: indices begin at 0.
-    valid_lens[:, None]) => valid_lens[:, None] * (torch.arange(X.shape[-1]) > 0))
-The mask is one position too far to the right: positions are counted from 1, and indices
-from 0.
-    .arange(X.shape[-1]) => .arange(X.shape[-1]).sub(1) % X.shape[-1]
 Every weight is NaN. Is the mask turned round, so that the words are hidden? Or is -inf
 multiplied by the mask? 0 times infinity is NaN.
     < valid => >= valid
@@ -106,17 +97,13 @@ the lengths have, so that each length meets each position?
 The mask has no axis for the queries: (B, K) is read as (Q, K). Where must an axis of
 length 1 stand, so that it becomes (B, 1, K)?
     .unsqueeze(1)  # => #
-The mask's axis of length 1 stands at the end: (B, K, 1) is read as queries. Which axis of
-(B, Q, K) should the mask be the same for?
+The mask's axis of length 1 stands at the end: (B, K, 1) is read as queries. For which
+axis of (B, Q, K) should the mask be the same?
     .unsqueeze(1)  # => .unsqueeze(2)  #
-The mask has as many columns as there are queries. Lengths count keys: which axis of X is
-that?
+The mask has as many columns as there are queries. Lengths count keys: which axis of X
+is that?
     X.shape[-1] => X.shape[1]
     X.shape[-1] => X.shape[1] ;; .unsqueeze(1)  # => .unsqueeze(2)  #
-The queries get the lengths in the wrong order: `repeat` writes all lengths, and then all
-of them again. In X a sentence's queries stand side by side.
-    valid_lens[:, None]).unsqueeze(1) => valid_lens.repeat(X.shape[1])[:, None])
-        .view(X.shape)
 The weights sum to 1 over the queries, not over the keys. Which axis did you normalise?
     exps.sum(dim=-1 => exps.sum(dim=1
     (dim=-1, keepdim=True)\n => (dim=1, keepdim=True)\n
@@ -124,30 +111,24 @@ The weights sum to 1 over the batch, not over the keys. Which axis did you norma
 (softmax without `dim` takes the first of three axes.)
     exps.sum(dim=-1 => exps.sum(dim=0
     (dim=-1, keepdim=True)\n => (dim=0, keepdim=True)\n
-One sum is taken over several rows, so that all their weights together make 1. Over which
-axis must the sum be, so that each row sums to 1?
+One sum is taken over several rows, so that all their weights together make 1. Over
+which axis must the sum be, so that each row sums to 1?
     exps.sum(dim=-1 => X.exp().sum(dim=(0, 1, 2) ;; (hidden - top) => X
-    exps.sum(dim=-1 => exps.sum(dim=(0, 1, 2)
     exps.sum(dim=-1 => exps.sum(dim=(1, 2)
-    exps.sum(dim=-1 => exps.sum(dim=(1, 2) ;; hidden - top => hidden
-The sum, or the largest score, has lost its axis: (B, Q) is read as (Q, K), or the sizes
-don't fit. What does keepdim do?
+    exps.sum(dim=-1 => X.exp().sum(dim=(1, 2) ;; (hidden - top) => X
+The sum, or the largest score, has lost its axis: (B, Q) is read as (Q, K), or the
+sizes don't fit. What does keepdim do?
     exps.sum(dim=-1, keepdim=True) => exps.sum(dim=-1)
-    (dim=-1, keepdim=True)\n => (dim=-1)\n ;; ~real.any(dim=-1, keepdim=True) => top == -1
 The exp of the scores isn't divided by its sum.
     / total.masked_fill(total == 0, 1.0) =>
     / total.masked_fill(total == 0, 1.0) => ;; hidden - top => hidden
-These are logarithms: log_softmax was meant to be softmax.
-    return exps / total.masked_fill(total == 0, 1.0) => return hidden.log_softmax(-1)
-    return exps / total.masked_fill(total == 0, 1.0) => return X.log_softmax(-1)
-A number is added to the sum, so that a row sums to less than 1. Only an empty row needs
-help.
+A number is added to the sum, so that a row sums to less than 1. Only an empty row
+needs help.
     total.masked_fill(total == 0, 1.0) => (total + 1)
-The largest score is subtracted after exp.
-    (hidden - top).exp() => hidden.exp() - top
 """,
     gradients=True,
     given=MASK,
+    without=("softmax",),
 )
 
 length_mask = Exercise(
@@ -165,7 +146,7 @@ def my_mask(valid_lens, num_positions):  # (B,), K -> True where real (B, K)
             (torch.tensor([1, 2, 3, 2]), 4),
         ],
         "A sentence of length 0 has no real position. (The index -1 is the last.)": [
-            (torch.tensor([0, 3]), 4),
+            (torch.tensor([0, 3]), 4)
         ],
     },
     r"""
@@ -176,61 +157,39 @@ There is one position too few: each sentence loses its last word.
 The mask is turned round: True belongs to the words, False to the padding.
     < => >=
     < => >
-    < => + 1 >=
 The words are taken to stand at the end. Here padding follows the words.
     < valid => >= num_positions - valid
 The axes are exchanged: a row is a sentence, a column a position.
     => return (torch.arange(num_positions) < valid_lens[:, None]).T
-    => return (torch.arange(num_positions) <= valid_lens[:, None]).T
-    => return (torch.arange(num_positions) >= valid_lens[:, None]).T
 Position number n is compared with length number n, or the sizes don't fit. Which shape
 must the lengths have, so that each of them meets each position?
     [:, None] =>
     [:, None] => ;; < => <=
-    [:, None] => ;; < => >=
     [:, None] => [None]
-    => return (torch.arange(num_positions) < valid_lens)[:, None]
-    => return (torch.arange(num_positions) < valid_lens)[None]
-    => return torch.arange(num_positions).expand(len(valid_lens), -1) < valid_lens
-The first sentence's length is used for all.
+One sentence's length is used for all.
     valid_lens[:, None] => valid_lens[:1].repeat(len(valid_lens))[:, None]
-The longest sentence's length is used for all.
     valid_lens[:, None] => valid_lens.max().repeat(len(valid_lens))[:, None]
-Everything is real: the lengths are not used.
-    < valid_lens[:, None] => + 0 * valid_lens[:, None] >= 0
-Only each sentence's last word is real.
-    < => + 1 ==
-Only the first position of the padding is marked.
-    < => ==
-    < => !=
-Each sentence's first word is missing: indices begin at 0.
+Each sentence's first word is missing, or the mask stands one position too far to the
+right: indices begin at 0.
     => k = torch.arange(num_positions)\n    return (k > 0) & (k < valid_lens[:, None])
-The mask is one position too far to the right: positions are counted from 1, and indices
-from 0.
     => k = torch.arange(num_positions)\n    return (k > 0) & (k <= valid_lens[:, None])
-These are differences of lengths and indices. Which comparison of the two makes them True
-or False?
+These are differences of lengths and indices. Which comparison of the two makes them
+True or False?
     < => -
     => return valid_lens[:, None] - torch.arange(num_positions)
-Python's `range` can't be compared with a tensor. What makes a tensor of the same numbers?
+Python's `range` can't be compared with a tensor. What makes a tensor of the same
+numbers?
     torch.arange => range
-    torch.arange => range ;; < => >=
-    torch.arange(num_positions) => list(range(num_positions))
     => return valid_lens[:, None] > range(num_positions)
-    => return valid_lens[:, None] > list(range(num_positions))
-There are as many columns as sentences. How many are asked for?
+    torch.arange(num_positions) => list(range(num_positions))
+There are as many columns as sentences, or as the longest sentence has words. How many
+are asked for?
     (num_positions) => (len(valid_lens))
-There are as many columns as the longest sentence has words. A batch may be padded further
-than that: how many are asked for?
     (num_positions) => (valid_lens.max())
 There is a column too few, or too many: which numbers does arange give?
     (num_positions) => (num_positions - 1)
     (num_positions) => (num_positions + 1)
     (num_positions) => (1, num_positions)
-    (num_positions) => (1, num_positions) ;; < => <=
-The rows are cut to their words, so they differ in length. Each row needs num_positions
-entries, with False at the padding.
-    => return torch.tensor([[True] * n for n in valid_lens.tolist()])
 """,
 )
 
@@ -242,13 +201,13 @@ def my_causal_weights(X, valid_lens):  # (B, N, N), (B,) -> (B, N, N)
     return masked_softmax(X, torch.minimum(upto, valid_lens[:, None]))  # (B, N)
 """,
     {
-        "There is no padding yet. Query number i, counted from 0, sees the keys 0 to i, "
-        "its own included.": [
+        "These sentences have no padding. Query number i, counted from 0, sees the "
+        "keys 0 to i, its own included.": [
             _case(13, [6, 6], 6, 6),
             _case(16, [3, 3, 3], 3, 3),
         ],
-        "Padding is hidden, too: a query sees the keys 0 to i, as far as they are words "
-        "of its sentence.": [
+        "Padding is hidden, too: a query sees the keys 0 to i, as far as they are "
+        "words of its sentence.": [
             _case(10, [4, 2, 3], 4, 4),
             _case(11, [1, 4, 3], 4, 4),
             _case(12, [5, 2], 5, 5),
@@ -256,46 +215,29 @@ def my_causal_weights(X, valid_lens):  # (B, N, N), (B,) -> (B, N, N)
             _case(14, [2, 4, 1, 3], 4, 4),
         ],
         "A sentence has length 0: nothing is seen, and weights of 0 are asked for.": [
-            _case(15, [0, 3], 3, 3),
+            _case(15, [0, 3], 3, 3)
         ],
     },
     r"""
 Padding is seen: which is the last word that a query may see in a sentence that ends
 before the query's own place?
     torch.minimum(upto, valid_lens[:, None]) => upto.expand(len(X), -1)
-    valid_lens[:, None] => valid_lens.max().repeat(len(X))[:, None]
 The lengths stop one short: the last of N queries may see N words.
     X.shape[1] + 1 => X.shape[1]
-The shortest sentence limits all of them.
-    valid_lens[:, None] => valid_lens.min().repeat(len(X))[:, None]
-Each query sees all the words of its sentence, those to come included. Of the two limits
-the smaller must hold.
+Each query sees all the words of its sentence, those to come included. Of the two
+limits the smaller must hold.
     torch.minimum(upto, valid_lens[:, None]) => valid_lens
     torch.minimum => torch.maximum
     => return X.softmax(-1)
-A query doesn't see its own word, and the first query sees nothing: what is the length for
-the first query?
+A query doesn't see its own word, and the first query sees nothing: what is the length
+for the first query?
     torch.arange(1, X.shape[1] + 1) => torch.arange(X.shape[1])
-    => seen = torch.ones_like(X).tril(-1).bool()\n    return X.masked_fill(~seen,
-        -torch.inf).softmax(-1)
-Each query sees one word to come.
-    torch.arange(1, X.shape[1] + 1) => torch.arange(2, X.shape[1] + 2).clamp(max=len(X[0]))
-The length is one too large where the sentence ends: padding is seen.
-    valid_lens[:, None] => (valid_lens[:, None] + 1).clamp(max=len(X[0]))
 The mask is turned round: a query sees words to come, and not those before it.
     => return X.masked_fill(torch.ones_like(X).tril(-1).bool(), -torch.inf).softmax(-1)
-    => return X.masked_fill(torch.ones_like(X).tril().bool(), -torch.inf).softmax(-1)
 The limits run backwards: the first query sees the most words, and the last query one.
     (upto => (upto.flip(0)
-Two softmaxes are joined. The two limits make one mask, or one table of lengths, and then
-comes one softmax.
-    => upto = torch.arange(1, X.shape[1] + 1).expand(len(X), -1)\n    return masked_softmax(
-        X, upto) * masked_softmax(X, valid_lens)
-    => upto = torch.arange(1, X.shape[1] + 1).expand(len(X), -1)\n    return (masked_softmax(
-        X, upto) + masked_softmax(X, valid_lens)) / 2
 These are lengths. Give them, with the scores, to masked_softmax.
-    masked_softmax(X, torch.minimum(upto, valid_lens[:, None])) => torch.minimum(upto,
-        valid_lens[:, None])
+    => return torch.minimum(torch.arange(1, X.shape[1] + 1), valid_lens[:, None])
 Python's min asks whether one tensor as a whole is smaller. Which function of torch
 compares number by number?
     torch.minimum => min
@@ -308,24 +250,12 @@ The sentences' lengths have no axis of their own: query number n is limited by l
 number n, or the sizes don't fit. Lengths (B, N) are asked for.
     valid_lens[:, None] => valid_lens
     valid_lens[:, None] => valid_lens ;; (upto => (upto[None]
-    valid_lens[:, None] => valid_lens ;; (upto => (upto[:, None]
-The queries that stand at padding get weights of 0. Here they see the words of their
-sentence, as the last word does.
-    return => real = torch.arange(X.shape[1]) < valid_lens[:, None]\n    return real[..., None]
-        *
 The mask comes after the softmax, so the rows sum to less than 1.
     => return X.softmax(-1).tril()
-    => upto = torch.arange(1, X.shape[1] + 1)\n    return X.softmax(-1) * (masked_softmax(X,
-        torch.minimum(upto, valid_lens[:, None])) > 0)
 Hidden scores are set to 0, and exp(0) is 1: they take part in the sum.
     => return X.tril().softmax(-1)
-    => return masked_softmax(X.tril(), valid_lens)
 The weights sum to 1 over the queries, not over the keys. Which axis did you normalise?
-    => seen = torch.ones_like(X).tril().bool()\n    return X.masked_fill(~seen,
-        -torch.inf).softmax(1)
-The rows and columns of the scores, or of the weights, are exchanged.
-    valid_lens[:, None])) => valid_lens[:, None])).transpose(1, 2)
-    masked_softmax(X => masked_softmax(X.transpose(1, 2)
+    => return X.masked_fill(torch.ones_like(X).triu(1).bool(), -torch.inf).softmax(1)
 """,
     given=("utils.attention.",),
     names={"masked_softmax": attention_weights},

@@ -177,7 +177,7 @@ CAUSES = [
     (squares, lambda x, factor: right(x, factor)[:1], "Axis 0 has size 1 where 2 is"),
     (squares, lambda x, factor: right(x, factor)[0, 0], "2 axes are asked for, and 0"),
     (squares, lambda x, factor: x.T + x, "an axis of length 1 fits every size"),
-    (squares, lambda x, factor: torch.cat((x, x.T[:1]), 1), "torch.cat doesn't"),
+    (squares, lambda x, factor: torch.cat((x, x.T[:1]), 1), "torch.cat joins tensors"),
     (squares, lambda x, factor: x @ x, "as many columns as the second has rows"),
     (squares, lambda queries: queries, "Leave the first line as it was."),
     (squares, lambda x, factor: x @ x[0, :2], "It raised RuntimeError"),
