@@ -50,7 +50,7 @@ W and U are exchanged, or one is used for both. W is for the queries, U for the 
     queries @ W => queries @ U
     keys @ U => keys @ W
 A matrix stands on the left. The vectors are rows here: on which side must it stand?
-    queries @ W.T => W @ queries
+    queries @ W.T => W @ queries ;; keys @ U.T => U @ keys
 Each query must meet each key. Which axis do the queries lack, and which the keys?
     .unsqueeze(2) => ;; .unsqueeze(1) =>
 v is missing: it says how much each of the H numbers counts.
@@ -152,7 +152,7 @@ The weights sum to 1 over the keys already. Here they go through another softmax
 attention_weights = Exercise(
     "attention_weights",
     """
-def mended_weights(scores):
+def mended_weights(scores):  # (B, Q, K) -> (B, Q, K)
     exps = torch.exp(scores)  # (B, Q, K)
     return exps / exps.sum(dim=-1, keepdim=True)
 """,
