@@ -184,7 +184,6 @@ These are logarithms of the weights.
     gradients=True,
 )
 
-# until design_choices and decoder follow
+# until design_choices follows
 JOINED_CASES, JOINED_MISTAKES = joined_scores.cases, {}
-scores_by_loops = additive_scores.made(additive_scores.solution)
 joined_by_loops = joined_scores.made(joined_scores.solution)
