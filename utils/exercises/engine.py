@@ -291,9 +291,10 @@ def one_factor(done, rights):
         return None
     if any(a.shape != b.shape for a, b in pairs):
         return None
-    found = torch.cat([(a / b).flatten() for a, b in pairs])
-    found = found[~found.isnan()]  # 0/0
-    if len(found) < 2 or differs(found, found[:1].expand(len(found))).any():
+    found = torch.cat([(a / b)[(a != 0) | (b != 0)] for a, b in pairs])
+    if len(found) < 2 or found[0] == 0 or found.isnan().any():
+        return None
+    if differs(found, found[:1].expand(len(found))).any():
         return None
     return ["Everything is right but for the factor {:.3g}.", found[0].item()]
 
