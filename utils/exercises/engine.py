@@ -353,5 +353,5 @@ def written(value, digits=4):
         return f"{value:.{digits}f}"
     if isinstance(value, tuple | list) and any(map(torch.is_tensor, value)):
         return f"({', '.join(map(written, value))})"
-    text = str(sorted(value) if isinstance(value, set) else value)
+    text = str(value if not isinstance(value, set) else sorted(value, key=str))
     return text if len(text) <= 100 else f"{text[:97]}..."
