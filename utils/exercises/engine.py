@@ -353,5 +353,7 @@ def written(value, digits=4):
         return f"{value:.{digits}f}"
     if isinstance(value, tuple | list) and any(map(torch.is_tensor, value)):
         return f"({', '.join(map(written, value))})"
-    text = str(value if not isinstance(value, set) else sorted(value, key=str))
+    text = str(value)
+    if isinstance(value, set) and value:
+        text = f"{{{str(sorted(value, key=str))[1:-1]}}}"
     return text if len(text) <= 100 else f"{text[:97]}..."
