@@ -43,7 +43,7 @@ def my_links(weights, least):  # (T, S), a number -> {(source, target), ...}
         ],
     },
     r"""
-A link is (source, target). Of which of the two is a row of the weights?
+A link is (source, target). Which of the two does a row of the weights belong to?
     (j, i) => (i, j)
 Each column's largest weight was taken. Which axis are the source words?
     dim=1 => dim=0
@@ -71,7 +71,7 @@ def mended_links(weights, threshold):  # (T, S), a number -> {(source, target), 
 """,
     {"A weight of `threshold` or more is a link (source, target).": best_links.cases},
     r"""
-A link is (source, target). Of which of the two is a row of the weights?
+A link is (source, target). Which of the two does a row of the weights belong to?
     (j, i) => (i, j)
 """,
 )

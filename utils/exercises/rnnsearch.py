@@ -37,7 +37,7 @@ class ResetLast(GatedUnit):
     r"""
 The reset comes before the product: this is the paper's unit as it was.
     r * self.U(s) => self.U(r * s)
-Something isn't used, r or U.
+Something isn't used: the gate r, or U.
     r * self.U(s) => self.U(s)
     self.U(s) => s
 The reset is turned round: where r is 1, everything is let through.
