@@ -1,15 +1,6 @@
 """The exercises of notebook 10. K hypotheses, V words."""
 
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
-
-
-def _case(seed, K, V, size, *ended):
-    before, steps = draw(seed, (K,), (K, V))
-    before = before.sub(before.max() + 0.3).mul(2).tolist()
-    steps = steps.mul(2).log_softmax(dim=-1).tolist()
-    return before, [k in ended for k in range(K)], steps, size
-
 
 beam_step = Exercise(
     "beam_step",
@@ -26,13 +17,13 @@ def step(log_probs, ended, steps, size):  # -> [(hypothesis, word), ...]
 """,
     {
         "All continuations compete. Which sums of log-probabilities are largest?": [
-            _case(0, 3, 5, 2),
+            ([-0.2, -0.9, -3.1], 3 * [False], [[-1.6, -0.4], [-0.1, -2.4], [0, -9]], 2),
             ([-0.1, -2.0], [False, False], [[-4.0, -0.02], [-0.3, -1.4]], 1),
             ([0, float("-inf")], 2 * [False], [[-0.5, -1.5, -1.7], [-0.1, -3, -4]], 2),
         ],
         "A hypothesis that has ended competes as it is, with the word -1.": [
-            _case(1, 3, 5, 2, 0),
-            _case(3, 4, 4, 4, 2),
+            ([-1, -2, -4], [False, True, False], [[-0.6, -4], [-0.1, -2], [-2, -3]], 3),
+            ([-5, -2, -1], [True, False, True], [[-0.6, -3], [-1, -2], [-2, -4]], 4),
             ([-0.4, -0.5], [True, False], [[-0.1, -3.0], [-0.05, -4.0]], 2),
             ([-2.0, -0.5], [False, True], [[-0.3, -1.4, -4.0], [-0.1, -3.0, -3.5]], 1),
         ],
@@ -41,6 +32,10 @@ def step(log_probs, ended, steps, size):  # -> [(hypothesis, word), ...]
 A sentence's log-probability is the sum of all its words'. What is added here?
     log_probs[k] + s => s
     log_probs[k] + s => log_probs[k] * s
+These are the least probable ones. Log-probabilities are negative: which is the best?
+    , reverse=True =>
+The words came without their hypotheses. Which beginning does each of them continue?
+    (k, word) for _ => word for _
 Each pair is turned round: the hypothesis stands first, then the word.
     (k, word) for _ => (word, k) for _
 """,
@@ -69,6 +64,10 @@ def mended_best(log_probs, lengths, alpha):  # lists, a number -> a number
     """
 alpha isn't used: for every alpha the answer is the one for alpha = 1.
     n**alpha => n
+The lengths aren't used: probability alone favours the short.
+    / n**alpha =>
+alpha is a factor here. As a factor it changes no order.
+    n**alpha => (n * alpha)
 This is the worst one. Log-probabilities are negative: which is the best?
     max => min
 """,

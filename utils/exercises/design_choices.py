@@ -35,19 +35,16 @@ class ConcatAttention(Attention):
         sums = projected.unsqueeze(2) + projected_keys.unsqueeze(1)
         return self.w_v(torch.tanh(sums)).squeeze(-1)
 """,
-    {
-        "Each query s is joined with each key h, s first: [s; h]. W projects it, then "
-        "tanh and w_v make a score. A row is a query's.": joined_scores.cases
-    },
+    {"W projects [s; h], the query s first; then tanh and w_v.": joined_scores.cases},
     """
 The key comes first. In [s; h] the left columns of W belong to the query.
     self.query_size :] => : self.key_size] ;; : self.query_size] => self.key_size :]
 W or w_v isn't the layer that is asked for: one without bias, and of which sizes?
     num_hiddens, bias=False => num_hiddens
-    1, bias=False => 1
-The tanh is missing, or comes too late: it stands before the product with w_v.
+The tanh is missing: without it softmax drops what the query adds.
     torch.tanh(sums) => sums
-    self.w_v(torch.tanh(sums)) => torch.tanh(self.w_v(sums))
+These are weights. Scores are asked for, the numbers before the softmax.
+    .squeeze(-1) => .squeeze(-1).softmax(dim=-1)
 """,
     gradients=True,
     unwrap=_scores_of,
@@ -73,10 +70,10 @@ This divides by too much. What is the typical size of a sum of H products?
     math.sqrt(queries.shape[-1]) => queries.shape[-1]
 The scores aren't scaled: the longer the vectors, the larger they are.
     / math.sqrt(queries.shape[-1]) =>
-The number of keys, queries or sentences is taken. The size of a vector counts.
+The number of keys is taken. The size of a vector counts.
     queries.shape[-1] => keys.shape[1]
-    queries.shape[-1] => queries.shape[1]
-    queries.shape[-1] => len(queries)
+These are weights. Scores are asked for, the numbers before the softmax.
+    return => return ( ;; [-1]) => [-1])).softmax(dim=-1)
 """,
     gradients=True,
 )
@@ -93,7 +90,6 @@ def verdict(first, second):  # two lists of numbers -> a string
         'All seeds of one arm lie above all of the other: "first" or "second"?': [
             ([90.5, 91.0, 92.0], [88.0, 89.0, 90.0]),
             ([88.0, 89.0, 90.0], [90.5, 91.0, 92.0]),
-            ([50.0, 60.0, 70.0], [20.0, 10.0, 49.5]),
             ([60.5, 61.0], [60.0, 20.0, 40.0]),
             ([20.0, 45.0, 10.0], [50.0, 46.0]),
         ],
@@ -110,11 +106,15 @@ def verdict(first, second):  # two lists of numbers -> a string
         ],
     },
     """
+The answers "first" and "second" are exchanged.
+    "first" => "1" ;; "second" => "first" ;; "1" => "second"
 One number of each arm is compared. Which seeds must beat which?
     min => np.mean ;; max => np.mean
     min => max
     max => min
 The seeds are compared in pairs. Each seed must beat every seed of the other arm.
     min(first) > max(second) => all(x > y for x, y in zip(first, second))
+Two equal seeds are taken as apart.
+    > => >=
 """,
 )

@@ -38,7 +38,6 @@ sigma is squared in this formula, and the 2 isn't.
     2 * sigma**2 => (2 * sigma) ** 2
 The distance isn't squared.
     distance**2 => distance
-    distance**2 => distance.abs()
 This is a hard window. A soft push changes every score a little.
     distance**2 / (2 * sigma**2) => torch.where(distance.abs() > sigma, torch.inf, 0)
 The scores are multiplied by the bell curve. A factor pulls negative scores up.
@@ -70,5 +69,7 @@ A word far to the right is let in. Both sides must be cut.
     .abs() <= => >= -
 A word that is exactly `reach` away belongs to the window, too.
     <= => <
+The window is turned round: True belongs to the near words.
+    <= => >
 """,
 )

@@ -1,7 +1,6 @@
 """The exercises of notebook 09. B sentences, S positions, H hidden units, D context."""
 
 import torch
-from torch import nn
 
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw, real_positions
@@ -11,12 +10,9 @@ from utils.rnnsearch import GatedUnit
 def _new_state(kind, from_word, context, s, C, U_gates, U):
     """A learner's new state, for a class with these weights; W hands the word on."""
     unit = kind(from_word.shape[1], s.shape[1], context.shape[1])
-    nn.init.eye_(unit.W.weight)
-    nn.init.zeros_(unit.W.bias)
-    for layer, weight in ((unit.C, C), (unit.U_gates, U_gates), (unit.U, U)):
-        del layer.weight
-        layer.weight = weight  # so that a gradient reaches the case's own tensor
-    return unit(from_word, context, s)
+    weights = {"C.weight": C, "U_gates.weight": U_gates, "U.weight": U}
+    weights |= {"W.weight": torch.eye(len(C)), "W.bias": torch.zeros(len(C))}
+    return torch.func.functional_call(unit, weights, (from_word, context, s))
 
 
 SIZES = [(2, 4, 3), (2, 4, 3), (3, 2, 5), (1, 5, 4), (3, 3, 3)]  # (B, H, D)
@@ -42,6 +38,8 @@ Something isn't used: the gate r, or U.
     self.U(s) => s
 The reset is turned round: where r is 1, everything is let through.
     r * => (1 - r) *
+The gate is added. How does a gate let a part through?
+    r * => r +
 """,
     gradients=True,
     unwrap=_new_state,
@@ -78,6 +76,8 @@ This is the forward half. The backward half is asked for, where it has read all 
     [1] => [0]
     [:, 0] => [:, -1] ;; [1] => [0]
     [:, 0] => [torch.arange(len(outputs)), valid_lens - 1] ;; [1] => [0]
+This is the first sentence of the batch. Which axis are the words?
+    [:, 0] => [0]
 These are both halves. The backward half alone is asked for.
     .chunk(2, dim=-1)[1] =>
 """,
