@@ -19,7 +19,7 @@ def rows_of(ids, table):  # (B, S), (V, E) -> (B, S, E)
     {
         "Each id is the number of a row, counted from 0. In the result, (B, S, E), the "
         "row of the table stands where its id stands in `ids`.": [
-            _case(0, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
+            _case(5, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
             _case(1, [[2, 2, 6], [1, 4, 2]], 7, 4)[::-1],
             _case(2, [[3, 1, 2, 2, 0]], 5, 6)[::-1],
             _case(3, [[1, 6], [8, 3], [7, 3], [5, 5]], 9, 5)[::-1],
@@ -92,7 +92,6 @@ A gate is between 0 and 1, a candidate between -1 and 1. Which function makes ea
     torch.sigmoid => torch.tanh
     torch.sigmoid =>
     torch.tanh =>
-    torch.tanh => torch.sigmoid
 The sentences are cut into three, and not the gates. Along which axis do those stand?
     , dim=-1) => )
 """,
@@ -123,6 +122,8 @@ Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is giv
 <bos> is 1, and <eos> is 2.
     [1, => [2, ;; , 2] => , 1]
 append, insert and extend change a list, and return None. What makes a new list of two?
+    [1, *ids] => [1].extend(ids)
+    [1, *ids] => ids.insert(0, 1)
     [*ids, 2] => ids.append(2)
     => return ids.insert(0, 1), ids.append(2)
     => return [1] + ids, [] + ids.append(2)
@@ -198,7 +199,6 @@ These are means. The logs of all factors are added.
     .sum(dim=1) => .mean(dim=1)
 One number came for the whole batch. Each sentence has its own.
     .sum(dim=1) => .sum()
-    => return F.cross_entropy(logits.transpose(1, 2), targets)
 The sign is wrong: the log of a number below 1 is negative. (A loss has a minus.)
     return chosen => return -chosen
 This is the probability itself. Its log is asked for.

@@ -20,10 +20,11 @@ def _weighted(*sizes):
     return [(scores.softmax(-1), values) for scores, values in drawn]
 
 
-PLAIN = [(2, 3, 4, 5, 6, 7), (2, 3, 4, 5, 6, 7), (2, 3, 3, 4, 5, 6), (4, 4, 4, 4, 4, 4)]
-PLAIN = [_case(n, *sizes) for n, sizes in enumerate(PLAIN)]
-OTHER = [(3, 1, 5, 4, 6, 2), (1, 2, 3, 6, 4, 10), (2, 3, 5, 4, 4, 6)]
-OTHER = [_case(n, *sizes) for n, sizes in enumerate(OTHER)]
+PLAIN = [_case(n, 2, 3, 4, 5, 6, 7) for n in (0, 1)]
+UNEQUAL = (3, 1, 5, 4, 6, 2), (1, 2, 3, 6, 4, 10)
+EQUAL = (2, 3, 5, 4, 4, 6), (2, 3, 3, 4, 5, 6), (4, 4, 4, 4, 4, 4)
+OTHER = [_case(n, *sizes) for n, sizes in enumerate(UNEQUAL + EQUAL, 2)]
+SIZES = (3, 1, 5, 2), (1, 2, 3, 4), (2, 2, 4, 3), (2, 3, 3, 5), (2, 3, 4, 4), (4,) * 4
 OTHER_SIZES = "Here are other sizes. Is one written into your code, or squeezed away?"
 
 additive_scores = Exercise(
@@ -49,7 +50,8 @@ W and U are exchanged, or one is used for both. W is for the queries, U for the 
     queries @ W => queries @ U ;; keys @ U => keys @ W
     queries @ W => queries @ U
     keys @ U => keys @ W
-A matrix stands on the left. The vectors are rows here: on which side must it stand?
+A matrix stands on the left, or isn't transposed. Here the vectors are rows of a batch.
+    .T) => )
     queries @ W.T => W @ queries ;; keys @ U.T => U @ keys
 Each query must meet each key. Which axis do the queries lack, and which the keys?
     .unsqueeze(2) => ;; .unsqueeze(1) =>
@@ -85,12 +87,13 @@ def scores_of_joined(queries, keys, M, v):  # (B, Q, ...), (B, K, ...) -> (B, Q,
     """
 The key comes first. In [s; h] the left columns of M belong to the query.
     (s, h) => (h, s)
-M is cut at the wrong place. Which axis, and how much of it, meets the query?
+M is cut wrongly. Which of its columns meet the query, and how many are they?
     => return scores(queries, keys, *M.chunk(2, dim=1), v)
     => return scores(queries, keys, *M.chunk(2), v)
 torch.stack makes a new axis. Which function joins two vectors end to end?
     torch.cat => torch.stack
-M stands on the left. The vectors are rows here: on which side must it stand?
+M stands on the left, or isn't transposed. Here the vectors are rows of a batch.
+    M.T => M
     torch.cat((s, h), dim=-1) @ M.T => M @ torch.cat((s, h), dim=-1)
 expand can only fill an axis of length 1. Where does each of the two need one?
     .unsqueeze(2) =>
@@ -117,16 +120,13 @@ def context_by_broadcasting(weights, values):  # (B, Q, K), (B, K, D) -> (B, Q, 
 """,
     {
         "A query's context is a sum over its sentence's keys: each value times the "
-        "weight that this query gives it.": _weighted(
-            (2, 3, 4, 5), (2, 3, 4, 5), (2, 3, 4, 4), (4, 4, 4, 4)
-        ),
-        OTHER_SIZES: _weighted((3, 1, 5, 2), (1, 2, 3, 4), (2, 2, 4, 3), (2, 3, 3, 5)),
+        "weight that this query gives it.": _weighted((2, 3, 4, 5), (2, 3, 4, 5)),
+        OTHER_SIZES: _weighted(*SIZES),
     },
     """
 The sum doesn't run over the keys. Which axis counts them after the product?
     dim=2 => dim=1
     dim=2 => dim=3
-    dim=2 => dim=0
     .sum(dim=2) =>
 Each weight must meet all numbers of its value. Which axis does each of the two lack?
     .unsqueeze(3) => ;; .unsqueeze(1) =>
