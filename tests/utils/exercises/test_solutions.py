@@ -1,0 +1,233 @@
+"""Each solution against something that knows nothing of it: PyTorch, `utils`, loops."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from utils import attention, exercises, metrics, tasks, training
+from utils.exercises import running
+from utils.exercises.engine import same
+from utils.transformer import split
+
+
+def gru_of_torch(x, h, W, U, b):
+    cell = nn.GRUCell(x.shape[1], h.shape[1])
+    cell.weight_ih.data, cell.weight_hh.data = W, U
+    cell.bias_ih.data, cell.bias_hh.data = torch.zeros_like(b), b
+    return cell(x, h)
+
+
+def log_by_loops(logits, targets):
+    rows = zip(logits.log_softmax(2), targets, strict=True)
+    return torch.stack([row[range(len(t)), t][t != 0].sum() for row, t in rows])
+
+
+def scores_by_loops(queries, keys, W, U, v):
+    scores = torch.zeros(len(queries), queries.shape[1], keys.shape[1])
+    for b, q, k in np.ndindex(*scores.shape):
+        scores[b, q, k] = v @ torch.tanh(W @ queries[b, q] + U @ keys[b, k])
+    return scores
+
+
+def joined_by_two(queries, keys, M, v):
+    size = queries.shape[-1]
+    return scores_by_loops(queries, keys, M[:, :size], M[:, size:], v)
+
+
+def causal_by_loops(X, lens):
+    weights = torch.zeros_like(X)
+    for b, q in np.ndindex(*X.shape[:2]):
+        seen = min(q + 1, int(lens[b]))
+        weights[b, q, :seen] = X[b, q, :seen].softmax(0)
+    return weights
+
+
+def annotations_by_cells(x, forwards, backwards):
+    rows = []
+    for words in x:
+        there, _ = forwards(words[None])
+        back, _ = backwards(torch.stack(list(words)[::-1])[None])
+        rows.append(torch.cat((there[0], torch.stack(list(back[0])[::-1])), 1))
+    return torch.stack(rows)
+
+
+def weights_by_forward(attention, queries, enc_outputs, valid_lens):
+    attention(queries, enc_outputs, enc_outputs, valid_lens)
+    return attention.attention_weights
+
+
+def step_by_scores(x, state, attention, rnn, dense):
+    values, keys, hidden, lens = state
+    padding = torch.arange(keys.shape[1]) >= lens.view(-1, 1, 1)
+    scores = attention.score(hidden[-1:].transpose(0, 1), keys)
+    weights = scores.masked_fill(padding, -torch.inf).softmax(-1)
+    _, hidden = rnn(torch.cat((weights @ values, x), dim=2), hidden)
+    return dense(hidden[-1]).unsqueeze(1), weights, hidden
+
+
+def order_by_rows(x, hidden_state, last_context, attend, rnn):
+    context, weights = attend(hidden_state[-1:].transpose(0, 1))
+    inputs = [torch.cat((c, word), 1) for c, word in zip(context, x, strict=True)]
+    return weights, rnn(torch.stack(inputs), hidden_state)[1]
+
+
+def clip_by_torch(gradients, max_norm):
+    parameters = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient.clone()
+    nn.utils.clip_grad_norm_(parameters, max_norm)
+    return [parameter.grad for parameter in parameters]
+
+
+def greedy_by_rows(step, state, batch_size, max_steps):
+    words, rows = torch.ones(batch_size, 1, dtype=torch.long), []
+    for _ in range(max_steps):
+        logits, state = step(words, state)
+        words = logits[:, -1].argmax(-1, keepdim=True)
+        rows.append(words)
+    ended = (torch.cat(rows, 1) == 2).cumsum(1) > 0
+    return [
+        row[~end].tolist() for row, end in zip(torch.cat(rows, 1), ended, strict=True)
+    ]
+
+
+def cut_by_memory(word, pieces):
+    @functools.cache
+    def best(start):
+        ends = [e for e in range(start + 1, len(word) + 1) if word[start:e] in pieces]
+        ways = [
+            (best(e)[0] + math.log(pieces[word[start:e]]), [word[start:e], *best(e)[1]])
+            for e in ends
+        ]
+        return max(ways, default=(-math.inf if start < len(word) else 0.0, []))
+
+    return best(0)[1]
+
+
+def facts_by_dicts(thing, events):
+    has, went = {}, {}
+    for i, e in enumerate(events):
+        if e.verb in tasks.GOES:
+            went[e.who] = i
+        else:
+            has[e.what] = (e.to or e.who), i
+    known = thing in has and has[thing][0] in went
+    return (has[thing][1], went[has[thing][0]]) if known else None
+
+
+def causal_by_torch(queries, keys, values):
+    return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+
+
+def post_norm_by_layers(x, ask, think):
+    norm = nn.LayerNorm(x.shape[-1], elementwise_affine=False)
+    x = norm(x + ask(x))
+    return norm(x + think(x))
+
+
+def beam_by_all(log_probs, ended, steps, size):
+    grown = {(k, -1): p for k, p in enumerate(log_probs) if ended[k]}
+    for k in [k for k, end in enumerate(ended) if not end]:
+        grown |= {(k, w): log_probs[k] + s for w, s in enumerate(steps[k])}
+    return sorted(grown, key=grown.get, reverse=True)[:size]
+
+
+REFERENCES = {
+    "additive_scores": scores_by_loops,
+    "aer": lambda a, s, p: metrics.alignment_error_rate(a, s, p).aer,
+    "all_weights": weights_by_forward,
+    "annotations": annotations_by_cells,
+    "attend_then_update": order_by_rows,
+    "attention_weights": lambda scores: scores.softmax(-1),
+    "beam_step": beam_by_all,
+    "best_cut": cut_by_memory,
+    "best_hypothesis": lambda p, n, a: int(np.argmax(np.array(p) / np.array(n) ** a)),
+    "best_links": lambda w, least: {
+        link for link in metrics.links_from_weights(w) if w.T[link] >= least
+    },
+    "causal_attention": causal_by_torch,
+    "causal_weights": causal_by_loops,
+    "clip": clip_by_torch,
+    "context": torch.bmm,
+    "decoder_step": step_by_scores,
+    "embedding_lookup": F.embedding,
+    "epoch_loss": lambda losses, n: float(np.average(losses, weights=n)),
+    "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
+    "forward_moves": lambda w: (
+        (s := np.sign(np.diff(w.argmax(1).numpy()))).clip(0).sum()
+        / max(abs(s).sum(), 1.0)
+    ),
+    "from_d2l": lambda o, w: (o.transpose(0, 1), torch.stack(w, 1).squeeze(2)),
+    "greedy_decode": greedy_by_rows,
+    "gru_step": gru_of_torch,
+    "init_state": lambda o, h, n, project, bridge: (
+        o,
+        torch.stack([*map(project, o)]),
+        torch.stack([*map(bridge, h)]),
+        n,
+    ),
+    "joined_scores": joined_by_two,
+    "last_states": lambda o, n: o[range(len(n)), n - 1],
+    "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
+    "links": metrics.links_from_weights,
+    "lstm_rows": lambda s, rows: (
+        s[0][-1, rows, None],
+        tuple(part.index_select(1, rows) for part in s),
+    ),
+    "masked_softmax": attention.masked_softmax,
+    "mean_loss": training.masked_cross_entropy,
+    "mean_over_words": lambda g, n: torch.einsum("p,pn->n", n.to(g), g) / n.sum(),
+    "most_attended": lambda w, words: [
+        words[max(range(len(words)), key=row.__getitem__)] for row in w.tolist()
+    ],
+    "near": lambda p, r, S: torch.tensor(
+        [[k - r <= j <= k + r for j in range(S)] for k in p.tolist()]
+    ),
+    "perplexity_a_word": lambda nats, _, n: torch.tensor(
+        math.exp(sum(nats.tolist()) / sum(n.tolist()))
+    ),
+    "post_norm": post_norm_by_layers,
+    "push": lambda x, p, sigma: torch.stack(
+        [
+            row - ((torch.arange(row.shape[1]) - k) / sigma) ** 2 / 2
+            for row, k in zip(x, p, strict=True)
+        ]
+    ),
+    "rouge_1": lambda a, b: metrics.rouge([a], [b])["rouge_1"] / 100,
+    "scaled_dot": lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) * q.shape[2] ** -0.5,
+    "score_after": lambda s, ends, scores: float(
+        np.interp(s, [0, *ends], [0, *scores])
+    ),
+    "sentence_log_probability": log_by_loops,
+    "shift": lambda ids: (([1] + ids + [2])[:-1], ([1] + ids + [2])[1:]),
+    "smoothed_loss": lambda scores, words, share: F.cross_entropy(
+        scores, words, label_smoothing=share
+    ),
+    "split_heads": split,
+    "told_apart": lambda a, b: ["not told apart", "first", "second"][
+        all(x > y for x in a for y in b) - all(x < y for x in a for y in b)
+    ],
+    "two_facts": facts_by_dicts,
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_solution_does_what_its_reference_does(name):
+    exercise = getattr(exercises, name)
+    for case in exercise.cases:
+        found, right = (
+            running.run(f, case)
+            for f in (exercise.made(exercise.solution), REFERENCES[name])
+        )
+        assert not right.error and same(found, right)
+
+
+def test_every_exercise_has_a_reference():
+    """But for those of classes or steps of training, which have values of their own."""
+    own = {"concat_attention", "reset_after", "train_step", "own_translator"}
+    assert REFERENCES.keys() | own == {*exercises.__all__}
