@@ -183,7 +183,3 @@ These are logarithms of the weights.
 """,
     gradients=True,
 )
-
-# until design_choices follows
-JOINED_CASES, JOINED_MISTAKES = joined_scores.cases, {}
-joined_by_loops = joined_scores.made(joined_scores.solution)
