@@ -49,5 +49,5 @@ def run(settings, seed):
         logits, state = model(*batch)
         return logits, state.attention_weights
 
-    found, _ = measure(answered, lambda _, *source: greedy_decode(model, *source))
+    found = measure(answered, lambda _, *source: greedy_decode(model, *source))
     return {name: round(value, 3) for name, value in found.items()}
