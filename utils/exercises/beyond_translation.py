@@ -5,13 +5,6 @@ from collections import Counter, namedtuple
 import torch
 
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
-
-
-def _looks(S, *places):
-    noise = draw(len(places), (len(places), S))[0].softmax(-1)
-    return ((noise + torch.eye(S)[list(places)]) / 2,)
-
 
 forward_moves = Exercise(
     "forward_moves",
@@ -24,14 +17,17 @@ def mended_share(weights):  # (T, S) -> 0 to 1
     {
         "Of the steps that move, in either direction, the share that goes forward is "
         "asked for. A step goes from one row's largest weight to the next row's.": [
-            _looks(6, 0, 1, 1, 3, 2),
-            _looks(6, 4, 0, 2, 2, 5),
-            _looks(4, 0, 0, 1, 2, 1, 3, 0),
-            _looks(4, 0, 2, 1, 3),
-            _looks(7, 3, 2, 0, 0, 0),
+            (torch.eye(6)[[0, 1, 1, 3, 2]].softmax(1),),
+            (torch.eye(6)[[4, 0, 2, 2, 5]].softmax(1),),
+            (torch.eye(4)[[0, 0, 1, 2, 1, 3, 0]].softmax(1),),
+            (torch.eye(4)[[0, 2, 1, 3]].softmax(1),),
+            (torch.eye(7)[[3, 2, 0, 0, 0]].softmax(1),),
         ],
         "Nothing moves here, so nothing has been shown: 0 is asked for. What does your "
-        "code give, or divide by?": [_looks(5, 2, 2, 2, 2), _looks(4, 3)],
+        "code give, or divide by?": [
+            (torch.eye(5)[[2, 2, 2, 2]].softmax(1),),
+            (torch.eye(4)[[3]].softmax(1),),
+        ],
     },
     """
 A step that stands still counts as forward. Then who never moves looks monotone.

@@ -7,11 +7,6 @@ import torch
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw
 
-
-def _scored(seed, words, V, share):
-    return *draw(seed, (len(words), V)), torch.tensor(words), share
-
-
 smoothed_loss = Exercise(
     "smoothed_loss",
     """
@@ -23,11 +18,11 @@ def mixed_loss(scores, words, share):  # (B, V), (B,), 0 to 1 -> nats, one numbe
     {
         "The target gives share / V to each of the V words, and 1 - share more to the "
         "right one. A row's loss is a sum over the words; then comes the rows' mean.": [
-            _scored(0, [2, 0, 5], 6, 0.1),
-            _scored(1, [1, 1, 4], 6, 0.3),
-            _scored(2, [3], 4, 0.2),
-            _scored(3, [0, 2, 1], 3, 0.1),
-            _scored(4, [7, 2], 9, 0.0),
+            (*draw(0, (3, 6)), torch.tensor([2, 0, 5]), 0.1),
+            (*draw(1, (3, 6)), torch.tensor([1, 1, 4]), 0.3),
+            (*draw(2, (1, 4)), torch.tensor([3]), 0.2),
+            (*draw(3, (3, 3)), torch.tensor([0, 2, 1]), 0.1),
+            (*draw(4, (2, 9)), torch.tensor([7, 2]), 0.0),
         ],
     },
     """
@@ -90,12 +85,6 @@ A list of the pieces is asked for, and nothing else.
     names={"re": re},
 )
 
-
-def _lost(seed, pieces, words):
-    nats = 2 * torch.tensor(pieces) * (0.5 + draw(seed, (len(pieces),))[0].abs())
-    return nats, torch.tensor(pieces), torch.tensor(words)
-
-
 perplexity_a_word = Exercise(
     "perplexity_a_word",
     """
@@ -105,22 +94,22 @@ def comparable_perplexity(nats, pieces, words):  # three times (N,) -> one numbe
     {
         "Each word counts the same, whichever its sentence. The perplexity is exp of "
         "the mean nats of a word.": [
-            _lost(0, [9, 4, 6], [7, 4, 3]),
-            _lost(1, [5, 7, 12], [5, 5, 8]),
-            _lost(4, [6, 6], [6, 3]),
-            _lost(2, [3], [2]),
+            tuple(map(torch.tensor, ([25.0, 6.5, 9.0], [9, 4, 6], [7, 4, 3]))),
+            tuple(map(torch.tensor, ([11.0, 9.5, 40.0], [5, 7, 12], [5, 5, 8]))),
+            tuple(map(torch.tensor, ([20.0, 7.0], [6, 6], [6, 3]))),
+            tuple(map(torch.tensor, ([6.5], [3], [2]))),
         ],
     },
     """
 This is the perplexity a piece. Two models have other pieces: what do both have?
     words.sum() => pieces.sum()
-The sentences' means over pieces: what can be compared, and whose words count more?
+This is the mean of means over pieces. What can be compared, and what counts more?
     nats.sum() / words.sum() => (nats / pieces).mean()
 This is the mean of the sentences' means: a word of a short sentence counts more.
     nats.sum() / words.sum() => (nats / words).mean()
 This is the mean of the sentences' perplexities: one hard sentence outweighs all others.
     => return (nats / words).exp().mean()
-exp is missing. (Divided by which number, in which unit?)
+These are nats a word. What makes a perplexity of them?
     .exp() =>
 """,
     gradients=True,
