@@ -114,6 +114,8 @@ class Questions:
         pairs = zip(*(self.forward(self.batch, w) for w in (None, words)), strict=True)
         logits, weights = ((a - b).abs().amax((0, 2)) > 1e-6 for a, b in pairs)  # (T,)
         return {
+            "A step changes when a later target word does. It should read one word, "
+            "and the state before it.": logits[:k].any() or weights[:k].any(),
             "The word that a step reads doesn't change its logits. Are they made from "
             "what the GRU returns?": not logits[k],
             "A row of weights changes with the word that the same step reads. The "

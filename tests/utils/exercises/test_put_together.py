@@ -49,6 +49,7 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
         ("-1e30", "0"),
         ("< valid_lens", "<= valid_lens"),
     ],
+    "a later target word": [("target_in.split", "target_in.roll(-1, 1).split")],
     "that a step reads doesn't": [("embedding(word)", "embedding(word) * 0")],
     "the state before the update": [
         (QUERY, "query = model.tgt_embedding(word).repeat(1, 1, 2)"),
