@@ -27,7 +27,7 @@ NEAREST = {  # the test files nearest to a module, if not just the one of its na
     "guards": ["metrics"],
     "gold": ["gold", "corpora"],
     "transformer": ["transformer", "models"],
-    "exercises/compare": ["engine"],
+    "exercises/running": ["engine"],
 }
 
 

@@ -7,9 +7,9 @@ An exercise is a text and two tables.
   cases, which are arguments to try. The first stage that isn't right is spoken of.
 - mistakes: sentences and, further to the right below each, edits of the solution that
   make the mistake. An edit is `old => new`, or several joined by ` ;; `; `=> new` puts
-  a new body below the first line; `\\n` is a new line. A line still further to the right
-  goes on with the one above. A sentence is said where one of its edits gives all that
-  the learner's code gives, up to the stage that isn't right.
+  a new body below the first line; `\\n` is a new line. A line still further to the
+  right goes on with the one above. A sentence is said where one of its edits gives all
+  that the learner's code gives, up to the stage that isn't right.
 """
 
 import inspect
@@ -189,8 +189,10 @@ class Exercise:
 def check_attempted(answer, outcome):
     """Raise the Fault of a starter with its dots, or of a loop without an end."""
     if isinstance(outcome.error, Stopped):
-        said = "It was stopped after {:g} seconds. Which loop doesn't end? (If the "
-        said += "kernel stays busy, restart it.)"
+        said = (
+            "It was stopped after {:g} seconds. Does a loop not end, or is there far "
+        )
+        said += "too much to do? (If the kernel stays busy, restart it.)"
         raise Fault(said, running.SECONDS, status="stopped")
     parts = outcome.value if isinstance(outcome.value, tuple) else (outcome.value,)
     code = getattr(getattr(answer, "__code__", None), "co_code", b"")

@@ -243,13 +243,19 @@ def compared(figures):
     return lines, bad
 
 
-def own_translator(model=..., translate=..., loss=..., step=...) -> Result:
-    """Have a model and three functions judged; it is left in evaluation mode."""
+class OwnTranslator:
+    """Call it with a model and three functions to have them judged."""
 
-    def judge():
-        check_attempted(model, Outcome(model))
-        if not isinstance(model, nn.Module):
-            raise Fault("Give the check your model itself, and then your functions.")
-        return Questions(model.eval(), translate).asked(loss, step)
+    def __call__(self, model=..., translate=..., loss=..., step=...) -> Result:
+        """The model is left in evaluation mode."""
 
-    return judged("own_translator", judge)
+        def judge():
+            check_attempted(model, Outcome(model))
+            if not isinstance(model, nn.Module):
+                raise Fault("Give the check your model itself, then your functions.")
+            return Questions(model.eval(), translate).asked(loss, step)
+
+        return judged("own_translator", judge)
+
+
+own_translator = OwnTranslator()

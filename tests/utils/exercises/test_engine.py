@@ -181,7 +181,7 @@ CAUSES = [
     (squares, lambda x, factor: x @ x, "as many columns as the second has rows"),
     (squares, lambda queries: queries, "Leave the first line as it was."),
     (squares, lambda x, factor: x @ x[0, :2], "It raised RuntimeError"),
-    (both_ends, lambda numbers: {*numbers}, "Expected ([3], [2]) Came [1, 2, 3]"),
+    (both_ends, lambda numbers: {*numbers}, "Expected ([3], [2]) Came {1, 2, 3}"),
     (both_ends, lambda numbers: ([3], [1]), "[2] in part 2 of what is returned Came"),
 ]
 

@@ -31,7 +31,7 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     ],
     "Axis 0 has size": [(LAST, "return torch.cat(logits), torch.cat(weights)")],
     "It should run, and": [("ended |= word == 2", "1 / 0")],
-    "Which loop": [(LOOP, f"    while True:\n        pass\n{LOOP}")],
+    "Does a loop": [(LOOP, f"    while True:\n        pass\n{LOOP}")],
     "are probabilities": [("dense(output)", "dense(output).softmax(2)")],
     "don't sum to 1": [
         (MASKED, "scores.softmax(2) * real.unsqueeze(1)"),

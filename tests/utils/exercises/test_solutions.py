@@ -198,7 +198,7 @@ REFERENCES = {
             for row, k in zip(x, p, strict=True)
         ]
     ),
-    "rouge_1": lambda a, b: metrics.rouge([a], [b])["rouge_1"] / 100,
+    "rouge_1": lambda a, b: metrics.rouge([a], [b])["rouge1"] / 100,
     "scaled_dot": lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) * q.shape[2] ** -0.5,
     "score_after": lambda s, ends, scores: float(
         np.interp(s, [0, *ends], [0, *scores])
