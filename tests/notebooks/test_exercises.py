@@ -3,14 +3,18 @@
 The rules for exercises hold for the core, notebooks 00 to 06.
 """
 
+import ast
+import dis
 import re
 
 import nbformat
 import pytest
 import torch
 from helpers.repo import NUMBERED, ROOT, read
+from mirror import as_python
 
 from utils import exercises
+from utils.attention import length_mask
 
 CORE = [path for path in NUMBERED if path.name < "07"]
 HEADING = re.compile(
@@ -24,6 +28,7 @@ TIME = re.compile(
 WORDS, LINES = 130, 15  # of prose, of code: read in a minute
 UNREAD = re.compile(r"<[^>]+>|\]\([^)]*\)|[*`#|]")
 LEARNED = "## What you have learned"
+STARTER = re.compile(r"^(?:def|class) (?:my|their)", re.MULTILINE | re.IGNORECASE)
 MARKED = re.compile(r"^# (?=exercises\.\w+\(their_)", re.MULTILINE)
 
 
@@ -100,6 +105,23 @@ def test_each_idea_is_practised_and_asked_for(path):
 def test_each_bug_to_find_is_named_once_the_mark_is_away(path, capsys):
     cells = [cell for cell in load(path).cells if cell.cell_type == "code"]
     bugs = [c.source for c in cells if MARKED.search(c.source)]
+    known = {"torch": torch, "exercises": exercises, "length_mask": length_mask}
     for bug in bugs:
-        exec(MARKED.sub("", bug), {"torch": torch, "exercises": exercises})
-    assert capsys.readouterr().out.count("Not yet: ") == len(bugs)
+        exec(MARKED.sub("", bug), dict(known))
+    said = capsys.readouterr().out
+    assert said.count("Not yet. ") == len(bugs) and "It raised" not in said
+
+
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
+def test_a_broken_answer_breaks_no_other_cell(path):
+    """No cell for an answer binds a name that another needs, but 06's own pieces."""
+    cells = [cell for cell in load(path).cells if cell.cell_type == "code"]
+    starters = [cell for cell in cells if STARTER.search(cell.source)]
+    for starter in starters:
+        code = compile(as_python(starter.source), path, "exec")
+        bound = {s.argval for s in dis.get_instructions(code) if "STORE" in s.opname}
+        others = [ast.parse(as_python(c.source)) for c in cells if c is not starter]
+        nodes = [node for tree in others for node in ast.walk(tree)]
+        needed = bound & {node.id for node in nodes if isinstance(node, ast.Name)}
+        assert [name for name in needed if not name.lower().startswith("my")] == []
+    assert any("from utils import" in c.source for c in cells if c not in starters)
