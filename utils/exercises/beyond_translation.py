@@ -1,10 +1,11 @@
 """The exercises of notebook 12. T target and S source words."""
 
-from collections import Counter, namedtuple
+from collections import Counter
 
 import torch
 
 from utils.exercises.engine import Exercise
+from utils.tasks import GOES, Event
 
 forward_moves = Exercise(
     "forward_moves",
@@ -92,8 +93,6 @@ A word counts as often as one list has it, though the other has it less often.
     names={"Counter": Counter},
 )
 
-GOES = "went", "walked", "came"
-Event = namedtuple("Event", "who verb what to", defaults=[None])
 STORIES = """
 key: ben went inn, ana took key, ana came zoo, ben walked bar, ana sent key ben;
 key: ana took key, ana came zoo, ana went inn;

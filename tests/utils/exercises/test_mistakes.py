@@ -3,10 +3,7 @@
 import pytest
 
 from utils import exercises
-from utils.exercises.beyond_translation import GOES, Event
 from utils.exercises.result import Result
-from utils.tasks import GOES as TASK_GOES
-from utils.tasks import Event as TaskEvent
 
 NAMES = sorted({*exercises.__all__} - {"own_translator"})
 
@@ -25,7 +22,3 @@ def test_each_mistake_is_answered_by_its_own_sentence(name, capsys):
     for found in exercise.known.values():  # an edit that can't be run as it is meant
         assert not isinstance(found.error, NameError | RecursionError)
         assert not isinstance(found.value, Result)
-
-
-def test_the_stories_of_an_exercise_are_told_in_the_events_of_the_course():
-    assert (GOES, Event._fields) == (TASK_GOES, TaskEvent._fields)
