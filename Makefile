@@ -63,7 +63,8 @@ test: .venv/.installed
 	$(PY) -m ruff check .
 	$(PY) -m pytest -n auto
 
-mirror solutions: .venv/.installed
+solutions: mirror
+mirror: .venv/.installed
 	$(PY) tools/mirror.py --write
 
 notebooks: .venv/.installed

@@ -92,7 +92,7 @@ def open_answers(notebook):
             if not cell.metadata.get("jupyter", {}).get("outputs_hidden"):
                 yield f"a prediction's answer is open: {cell.source[:60]!r}"
     for output in outputs(notebook):
-        if text_of(output).startswith("Not yet. "):
+        if re.match(r"Not yet\. .*\n  Tried ", text_of(output), re.DOTALL):
             yield f"told: {text_of(output)[:60]!r}"
 
 
