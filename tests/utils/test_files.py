@@ -19,7 +19,7 @@ def lines(path):
 
 def write(path, content):
     content = content if isinstance(content, bytes) else content.encode()
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
 
 
