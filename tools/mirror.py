@@ -121,13 +121,12 @@ def write(root=ROOT):
     """Write the source of utils into the marked cells; return the changed notebooks."""
     written, changed = written_cells(root), []
     for path in notebook_paths(root):
-        notebook = nbformat.read(path, as_version=4)
-        before = nbformat.writes(notebook)
+        notebook, same = nbformat.read(path, as_version=4), True
         for cell in notebook.cells:
-            cell.source = written.get(marked(cell), cell.source)
-        after = nbformat.writes(notebook)
-        if after != before:
-            path.write_text(after + "\n", encoding="utf-8", newline="\n")
+            old, cell.source = cell.source, written.get(marked(cell), cell.source)
+            same = same and old == cell.source
+        if not same:
+            nbformat.write(notebook, path)
             changed.append(path)
     return changed
 
