@@ -86,7 +86,8 @@ Only words at the same place in both lists count. ROUGE-1 doesn't look at the or
     if not => common = sum(map(str.__eq__, hypothesis, reference))\n    if not
 A set forgets how often a word stands in a list.
     if not => common = len({*hypothesis} & {*reference})\n    if not
-A word counts as often as one list has it, though the other has it less often.
+Your code counts a word as often as one list has it, though the other has it less
+often.
     if not => common = sum(w in reference for w in hypothesis)\n    if not
     if not => common = sum(w in hypothesis for w in reference)\n    if not
 """,

@@ -29,7 +29,7 @@ def rows_of(ids, table):  # (B, S), (V, E) -> (B, S, E)
     """
 Columns are picked. Which axis of the table counts the words?
     table[ids] => table[:, ids]
-Whole numbers meet fractions in a product of matrices. What makes fractions of them?
+Integers meet floats in a product of matrices. What makes floats of them?
     table[ids] => F.one_hot(ids, len(table)) @ table
 The ids are multiplied, as if word 6 were twice word 3. An id only says which row.
     table[ids] => ids.float() @ table
@@ -77,7 +77,8 @@ The reset and update gates are exchanged: in the order r, z, n, or where one is 
 The new state has a share of n and a share of h. One isn't the share of the formula.
     (1 - z) * n => n
     + z * h => + h
-The reset gate multiplies the state before U does. Here it multiplies the product.
+In your code the reset gate multiplies the state before U does. It should multiply the
+product.
     r * state_n => (r * h) @ U.chunk(3)[2].T + b.chunk(3)[2]
 The candidate's bias must be added before the reset gate multiplies.
     x @ W.T => x @ W.T + b ;; h @ U.T + b => h @ U.T
@@ -176,8 +177,8 @@ def log_of_product(logits, targets):  # (B, T, V), (B, T) -> (B,)
     return chosen.masked_fill(targets == 0, 0.0).sum(dim=1)
 """,
     {
-        "No padding here. A sentence's probability is a product of its words', which a "
-        "softmax over the vocabulary makes. The log of a product is a sum of logs.": [
+        "The log probability of a sentence is the sum of the log probabilities of its "
+        "target words, <eos> included. A softmax over the vocabulary makes them.": [
             _case(6, [[4, 3, 2], [5, 3, 2]], 2, 3, 6),
             _case(7, [[3, 6, 4, 2], [4, 5, 6, 2], [3, 3, 4, 2]], 3, 4, 7),
         ],

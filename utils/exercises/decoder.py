@@ -41,7 +41,7 @@ One of the two GRUs isn't used. Each of them makes a half, with weights of its o
 Only one of the two is turned round: what the second GRU reads, or its states.
     second.flip(1) => second
     x.flip(1) => x
-Another axis than that of the words is turned round. Which axis of (B, S, E) is time?
+Another axis than time is turned round. Which axis of (B, S, E) counts the words?
     flip(1) => flip(2)
     x.flip(1) => x.flip(0)
 The halves stand in the wrong order: first `forwards`, then `backwards`.
@@ -196,6 +196,8 @@ def step(x, state, attention, rnn, dense):  # -> (B, 1, V), (B, 1, S), (L, B, H)
     },
     STEP
     + r"""
+The context is a sum of the encoder's outputs, not of the projected keys.
+    projected_keys, enc_outputs, => projected_keys, projected_keys,
 `attention(...)` projects the keys anew, and gives the context alone: call `attend`.
     attention.attend( => attention(
     attention.attend(query, projected_keys => attention(query, enc_outputs
@@ -225,8 +227,8 @@ def weights_of_all_steps(attention, queries, enc_outputs, valid_lens):  # -> (B,
     return weights
 """,
     {
-        "Row t of a sentence holds the weights of its query t over the source "
-        "positions. The keys are projected once.": [
+        "Row t of a sentence holds its query t's weights, after softmax, over the "
+        "source positions. The keys are projected once.": [
             (a, torch.stack(list(s[2]), 1), s[0], s[3]) for _, s, a, _, _ in PLAIN
         ],
         "Here sentences end earlier, or one is alone. Padding gets weight 0.": [
@@ -310,7 +312,7 @@ reshape and view keep the numbers in order, and mix the sentences: permute the a
     dim=1) => dim=0).reshape(enc_outputs.shape[1], -1, len(enc_outputs))
 The outputs still stand time first. Axis 0 has to count the sentences.
     .permute(1, 0, 2) =>
-Another axis than that of length 1 grows, or a new one is made. Which one counts steps?
+The steps are joined along another axis than that of length 1. Which axis counts steps?
     , dim=1 =>
     torch.cat => torch.stack
     torch.cat => torch.stack ;; , dim=1 =>

@@ -41,7 +41,8 @@ The key comes first. In [s; h] the left columns of W belong to the query.
     self.query_size :] => : self.key_size] ;; : self.query_size] => self.key_size :]
 W or w_v isn't the layer that is asked for: one without bias, and of which sizes?
     num_hiddens, bias=False => num_hiddens
-The tanh is missing: without it softmax drops what the query adds.
+The tanh is missing. Without it, the query adds the same to every score of a row, and
+softmax takes that out again.
     torch.tanh(sums) => sums
 These are weights. Scores are asked for, the numbers before the softmax.
     .squeeze(-1) => .squeeze(-1).softmax(dim=-1)

@@ -70,7 +70,7 @@ class Exercise:
     def __repr__(self):
         return f"<exercise {self.name}: call it with your answer>"
 
-    def __call__(self, answer, *others) -> Result:
+    def __call__(self, answer=None, *others) -> Result:
         """Run the answer on the cases; print, and return, what is said about it."""
         with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
             with torch.enable_grad():
@@ -129,12 +129,14 @@ class Exercise:
                 if not same(done[n], self._gives(self.solution, n)):
                     self._explain(done, n, asked)
         for one, case in zip(done, self.cases, strict=True):
-            for came, given in zip(one.arguments, case, strict=True):
+            pairs = zip(one.arguments, case, strict=True)
+            for name, (came, given) in zip(self._parameters(), pairs, strict=True):
                 if not (callable(given) or same(came, given)):
                     raise Fault(
-                        "The result is right, but an argument was changed: by a method "
-                        "whose name ends with an underscore, by `+=`, or by writing "
-                        "into a part of it."
+                        "The result is right, but your code changed {}, which belongs "
+                        "to the caller. A list's methods such as append do that, `+=`, "
+                        "a name that ends with an underscore, or a part written into.",
+                        name,
                     )
         if work := sorted(borrowed(answer, self.given, self.without)):
             said = "The result is right, but {} did the work. Write it yourself."
@@ -274,21 +276,29 @@ def kind(outcome, right):
     value, wanted, _ = wrong_part(outcome.value, right.value)
     if outcome.value is None:
         return ["None came. Is there a `return` at the end?"]
+    came, asked = type(value).__name__, type(wanted).__name__
+    forms = tuple | list, set, dict
+    if any(isinstance(wanted, f) and not isinstance(value, f) for f in forms):
+        return ["A {} is asked for, not a {}.", asked, came]
     if not torch.is_tensor(wanted):
         return None
     if isinstance(value, Number | np.ndarray) and wanted.is_floating_point():
-        sort = type(value).__name__
-        return ["A {} carries no gradient: stay with torch to the end.", sort]
+        return ["A {} carries no gradient: stay with torch to the end.", came]
     if not torch.is_tensor(value):
-        return ["A tensor is asked for, not a {}.", type(value).__name__]
+        return ["A tensor is asked for, not a {}.", came]
     if value.shape != wanted.shape:
         return wrong_shape(list(value.shape), list(wanted.shape))
+    kinds = [(x.dtype == torch.bool, x.is_floating_point()) for x in (value, wanted)]
+    if kinds[0] != kinds[1]:
+        return ["The dtype is {}, and {} is asked for.", value.dtype, wanted.dtype]
     return None
 
 
 def one_factor(done, rights):
     """The cause if all numbers are right but for one factor, or None."""
     pairs = [(a.value, b.value) for a, b in zip(done, rights, strict=True)]
+    if all(isinstance(x, float) for pair in pairs for x in pair):
+        pairs = [tuple(map(torch.tensor, pair)) for pair in pairs]
     if not all(torch.is_tensor(x) for pair in pairs for x in pair):
         return None
     if any(a.shape != b.shape for a, b in pairs):

@@ -111,7 +111,8 @@ The possible links don't count: this is the rate against the sure links alone.
     (s | p) => s
 P holds the sure links, too, but the third list doesn't repeat them.
     s | p => p
-A possible link that is missing costs something. Below the line stands |S|, not |P|.
+Your code counts a missing possible link as an error. Below the line stands |S|, not
+|P|.
     len(a) + len(s) => len(a) + len(s | p)
 One sentence alone counts: = in place of +=, or a `return` inside the loop?
     += => =

@@ -55,8 +55,8 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
             _case(5, [3, 2], 2, 4, factor=200.0),
             _case(8, [4, 3], 3, 5, shift=-300.0),
         ],
-        "One sentence has length 0, and its weights are to be 0. It has no largest "
-        "score, and its sum is 0: -inf minus -inf is NaN, and so is 0/0.": [
+        "One sentence has length 0, and its weights are to be 0. (Of scores that are "
+        "all -inf softmax makes NaN, of equal ones equal weights.)": [
             _case(2, [2, 0], 3, 4)
         ],
         "1000 or NaN stands at the padding, and leaks in. Replace the scores of "

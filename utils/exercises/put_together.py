@@ -58,7 +58,8 @@ def returned(answer, before, *arguments, grad=False):
 
 
 def check_shape(name, value, *size):
-    came, wanted = Outcome(value), Outcome(torch.zeros(size))
+    dtype = getattr(value, "dtype", None)
+    came, wanted = Outcome(value), Outcome(torch.zeros(size, dtype=dtype))
     if said := kind(came, wanted):
         raise Fault(*said, lines=[name, *difference(came, wanted)])
 

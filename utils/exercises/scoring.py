@@ -41,7 +41,8 @@ def broadcast_scores(queries, keys, W, U, v):  # (B, Q, ...), (B, K, ...) -> (B,
         OTHER_SIZES: OTHER,
     },
     """
-The tanh is missing. Without it softmax drops what the query adds.
+The tanh is missing. Without it, the query adds the same to every score of a row, and
+softmax takes that out again.
     torch.tanh(q + k) => (q + k)
 The tanh stands at the wrong place: what is added before it, and what comes after it?
     torch.tanh(q + k) @ v => torch.tanh((q + k) @ v)

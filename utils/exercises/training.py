@@ -61,6 +61,9 @@ Softmax runs over the wrong axis. Which axis of (B, T, V) holds the words?
     dim=-1 => dim=1
 cross_entropy looks for the words in axis 1. Flatten two axes, or exchange two.
     => return F.cross_entropy(logits, targets)
+reshape and view move no axis: they mix the words. transpose exchanges two axes.
+    => B, T, V = logits.shape\n    return F.cross_entropy(logits.reshape(B, V, T),
+        targets, ignore_index=0)
 """,
     gradients=True,
 )

@@ -240,9 +240,9 @@ def spoils_a_tensor(x, factor):
 
 
 def test_changed_arguments():
-    assert "an argument was changed" in answer(squares, spoils_a_tensor)
+    assert "your code changed" in answer(squares, spoils_a_tensor)
     said = answer(both_ends, lambda numbers: ([numbers[0]], [numbers.pop()]))
-    assert "an argument was changed" in said
+    assert "your code changed" in said
 
 
 def test_the_generator_is_left_as_it_was():
