@@ -172,6 +172,7 @@ SCORES = """def my_scores(queries, keys, W, U, v):
 
 def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page):
     open_notebook(page, lab("02_additive_scoring"))
+    run_all(page)  # its first cells import what a check needs
     cell = page.locator(".jp-CodeCell", has_text="exercises.additive_scores(")
     editor, answer = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output")
 
