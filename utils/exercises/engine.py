@@ -51,8 +51,9 @@ class Exercise:
 
     gradients: compare those of the floating-point arguments, too. unwrap: from the
     learner's object and a case's arguments to a result, for an object that isn't such a
-    function itself. given: prefixes of what a learner may use of `utils`; without:
-    names that aren't allowed. names: what the texts use, besides NAMES.
+    function itself. typed: the dtype is asked for, too. given: prefixes of what a
+    learner may use of `utils`; without: names that aren't allowed. names: what the
+    texts use, besides NAMES.
     """
 
     def __init__(self, name, solution, stages, mistakes, **options):
@@ -62,6 +63,7 @@ class Exercise:
         self.known = {}  # what the solution and its edits give, once they were run
         self.gradients = options.pop("gradients", False)
         self.unwrap = options.pop("unwrap", None)
+        self.typed = options.pop("typed", False)
         self.given = "utils.exercises.", *options.pop("given", ())
         self.without = options.pop("without", ())
         self.names = NAMES | options.pop("names", {})
@@ -126,7 +128,9 @@ class Exercise:
                 done.append(Outcome(...) if answer is ... else run(call, case))
                 check_attempted(answer, done[-1])
             for n in range(len(done) - len(cases), len(done)):
-                if not same(done[n], self._gives(self.solution, n)):
+                right = self._gives(self.solution, n)
+                typed = not self.typed or dtype(done[n]) == dtype(right)
+                if not (same(done[n], right) and typed):
                     self._explain(done, n, asked)
         for one, case in zip(done, self.cases, strict=True):
             pairs = zip(one.arguments, case, strict=True)
@@ -151,7 +155,7 @@ class Exercise:
         numbers = range(len(done))
         rights = [self._gives(self.solution, k) for k in numbers]
         cause = kind(done[n], rights[n]) or one_factor(done, rights) or [asked]
-        for sentence, edit in self.edits():
+        for sentence, edit in () if same(done[n], rights[n]) else self.edits():
             text = self.edited(edit)
             if all(same(done[k], self._gives(text, k)) for k in reversed(numbers)):
                 cause = [sentence]
@@ -238,6 +242,10 @@ def same(came, right):
     )
 
 
+def dtype(outcome):
+    return getattr(outcome.value, "dtype", None)
+
+
 def differs(a, b):
     """Where two tensors of one shape differ by more than rounding."""
     pair = a.detach().double(), b.detach().double()
@@ -289,7 +297,7 @@ def kind(outcome, right):
     if value.shape != wanted.shape:
         return wrong_shape(list(value.shape), list(wanted.shape))
     kinds = [(x.dtype == torch.bool, x.is_floating_point()) for x in (value, wanted)]
-    if kinds[0] != kinds[1]:
+    if kinds[0] != kinds[1] or same(value, wanted):
         return ["The dtype is {}, and {} is asked for.", value.dtype, wanted.dtype]
     return None
 

@@ -10,8 +10,9 @@ from utils.exercises.inputs import draw, real_positions
 MASK = ("utils.attention.length_mask", "utils.attention.check_lengths")
 
 
-def _case(seed, lens, Q, K, factor=1.0, shift=0.0, padding=None):
-    X, lens = draw(seed, (len(lens), Q, K))[0] * factor + shift, torch.tensor(lens)
+def _case(seed, lens, Q, K, factor=1.0, shift=0.0, padding=None, number=torch.float):
+    X = (draw(seed, (len(lens), Q, K))[0] * factor + shift).to(number)
+    lens = torch.tensor(lens)
     if padding is not None:
         X = X.masked_fill(~real_positions(lens, K).unsqueeze(1), padding)
     return X, lens
@@ -41,7 +42,7 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
         "sum of its row: one sum for each query, over its keys.": [
             _case(20, [5, 5, 5], 2, 5),
             _case(21, [4, 4], 3, 4),
-            _case(22, [3, 3, 3], 3, 3),
+            _case(22, [3, 3, 3], 3, 3, number=torch.float64),
         ],
         "A sentence of length n has its words at the positions 0 to n - 1. Padding "
         "gets weight 0, and takes no part in the sum.": [
@@ -127,6 +128,7 @@ needs help.
     total.masked_fill(total == 0, 1.0) => (total + 1)
 """,
     gradients=True,
+    typed=True,
     given=MASK,
     without=("softmax",),
 )

@@ -13,7 +13,7 @@ most_attended = Exercise(
 def most_attended_words(weights, source_tokens):  # (T, S), S words -> T words
     return [source_tokens[j] for j in weights.argmax(dim=1)]
 """,
-    {"Each row gives a word, that of its largest weight. A list is asked for.": CASES},
+    {"Each row gives one word, that of its own largest weight, in a list.": CASES},
     """
 The columns are searched. A row is a target word: along which axis must argmax go?
     dim=1 => dim=0

@@ -193,7 +193,8 @@ The gradients of the step before are still there: backward adds to them.
     optimizer.zero_grad() => pass
 No parameter has changed. Which three calls make an update, and in which order?
     loss.backward() => pass
-The gradient isn't clipped to the norm `clip`. Between which two calls is it possible?
+The gradient isn't clipped to the norm `clip`. Is that the number which the function
+gets, and between which two calls does it stand?
     torch.nn.utils.clip_grad_norm_(model.parameters(), clip) => pass
 The loss compares the logits with target_in, which the decoder has just read.
     batch.target_out => batch.target_in
