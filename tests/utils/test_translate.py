@@ -140,10 +140,10 @@ def test_options_that_do_not_work(command, arguments, ending):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no head")
 def test_a_reader_that_has_enough():
-    command = f"{sys.executable} -m utils.translate {MODEL} | head -n 1"
+    command = ["sh", "-c", '"$0" -m utils.translate "$1" | head -n 1', sys.executable]
     lines = f"{SENTENCES[0]}\n" * 2 * translate.CHUNK
     run = partial(subprocess.run, capture_output=True, cwd=ROOT, text=True)
-    found = run(["sh", "-c", command], input=lines)
+    found = run([*command, MODEL], input=lines)
     assert found.stdout.count("\n") == 1 and found.stderr == ""
 
 
