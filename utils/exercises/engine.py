@@ -56,17 +56,27 @@ class Exercise:
     texts use, besides NAMES.
     """
 
-    def __init__(self, name, solution, stages, mistakes, **options):
+    def __init__(
+        self,
+        name,
+        solution,
+        stages,
+        mistakes,
+        *,
+        gradients=False,
+        unwrap=None,
+        typed=False,
+        given=(),
+        without=(),
+        names=None,
+    ):
         self.name, self.solution = name, textwrap.dedent(solution).strip()
         self.stages, self.mistakes = stages, textwrap.dedent(mistakes).strip()
         self.cases = [case for cases in stages.values() for case in cases]
         self.known = {}  # what the solution and its edits give, once they were run
-        self.gradients = options.pop("gradients", False)
-        self.unwrap = options.pop("unwrap", None)
-        self.typed = options.pop("typed", False)
-        self.given = "utils.exercises.", *options.pop("given", ())
-        self.without = options.pop("without", ())
-        self.names = NAMES | options.pop("names", {})
+        self.gradients, self.unwrap, self.typed = gradients, unwrap, typed
+        self.given, self.without = ("utils.exercises.", *given), without
+        self.names = NAMES | (names or {})
         self.__doc__ = self.solution.partition("\n")[0]
 
     def __repr__(self):
@@ -129,8 +139,8 @@ class Exercise:
                 check_attempted(answer, done[-1])
             for n in range(len(done) - len(cases), len(done)):
                 right = self._gives(self.solution, n)
-                typed = not self.typed or dtype(done[n]) == dtype(right)
-                if not (same(done[n], right) and typed):
+                types = {getattr(x.value, "dtype", None) for x in (done[n], right)}
+                if not same(done[n], right) or self.typed and len(types) > 1:
                     self._explain(done, n, asked)
         for one, case in zip(done, self.cases, strict=True):
             pairs = zip(one.arguments, case, strict=True)
@@ -175,7 +185,9 @@ class Exercise:
         for case in self.cases:
             found, right = (run(gradients_of(f), case) for f in (call, spec))
             if found.error:
-                raise Fault("The values are right.", lines=difference(found, right))
+                raise Fault(
+                    "Its gradient raises an error.", lines=difference(found, right)
+                )
             if found.value is None:
                 raise Fault(
                     "The values are right, but no gradient comes back: .detach(), "
@@ -195,11 +207,12 @@ class Exercise:
 def check_attempted(answer, outcome):
     """Raise the Fault of a starter with its dots, or of a loop without an end."""
     if isinstance(outcome.error, Stopped):
-        said = (
+        raise Fault(
             "It was stopped after {:g} seconds. Does a loop not end, or is there far "
+            "too much to do? (If the kernel stays busy, restart it.)",
+            running.SECONDS,
+            status="stopped",
         )
-        said += "too much to do? (If the kernel stays busy, restart it.)"
-        raise Fault(said, running.SECONDS, status="stopped")
     parts = outcome.value if isinstance(outcome.value, tuple) else (outcome.value,)
     code = getattr(getattr(answer, "__code__", None), "co_code", b"")
     empty = len(code) == len((lambda: None).__code__.co_code)  # a body of `...` or None
@@ -242,10 +255,6 @@ def same(came, right):
     )
 
 
-def dtype(outcome):
-    return getattr(outcome.value, "dtype", None)
-
-
 def differs(a, b):
     """Where two tensors of one shape differ by more than rounding."""
     pair = a.detach().double(), b.detach().double()
@@ -261,9 +270,8 @@ def wrong_part(value, right):
         names = getattr(right, "_fields", range(1, len(right) + 1))
         for name, part, wanted in zip(names, value, right, strict=True):
             if not same(part, wanted):
-                return *wrong_part(part, wanted)[:2], say(
-                    "in part {} of what is returned", name
-                )
+                where = say("in part {} of what is returned", name)
+                return *wrong_part(part, wanted)[:2], where
     return value, right, ""
 
 
@@ -297,7 +305,7 @@ def kind(outcome, right):
     if value.shape != wanted.shape:
         return wrong_shape(list(value.shape), list(wanted.shape))
     kinds = [(x.dtype == torch.bool, x.is_floating_point()) for x in (value, wanted)]
-    if kinds[0] != kinds[1] or same(value, wanted):
+    if value.dtype != wanted.dtype and (kinds[0] != kinds[1] or same(value, wanted)):
         return ["The dtype is {}, and {} is asked for.", value.dtype, wanted.dtype]
     return None
 
@@ -312,7 +320,7 @@ def one_factor(done, rights):
     if any(a.shape != b.shape for a, b in pairs):
         return None
     found = torch.cat([(a / b)[(a != 0) | (b != 0)] for a, b in pairs])
-    if len(found) < 2 or found[0] == 0 or found.isnan().any():
+    if len(found) < 2 or found[0] == 0 or not found.isfinite().all():
         return None
     if differs(found, found[:1].expand(len(found))).any():
         return None
