@@ -185,9 +185,7 @@ class Exercise:
         for case in self.cases:
             found, right = (run(gradients_of(f), case) for f in (call, spec))
             if found.error:
-                raise Fault(
-                    "Its gradient raises an error.", lines=difference(found, right)
-                )
+                raise Fault("Its gradient fails.", lines=difference(found, right))
             if found.value is None:
                 raise Fault(
                     "The values are right, but no gradient comes back: .detach(), "
