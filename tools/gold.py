@@ -25,7 +25,7 @@ def passes(name, folder=GOLD_FOLDER):
     both = [read_gold(folder / "passes" / f"{letter}-{name}.tsv") for letter in "AB"]
     if list(both[0]) != list(both[1]):
         raise ValueError(f"the passes of {name} aren't about the same pairs")
-    return [{digest: read_links(own[digest]) for digest in own} for own in both]
+    return [{digest: read_links(*own[digest]) for digest in own} for own in both]
 
 
 def merge(first, second):
@@ -64,8 +64,12 @@ def files(folder=GOLD_FOLDER):
     for name in GOLD_SETS:
         first, second = passes(name, folder)
         merged = {digest: merge(first[digest], second[digest]) for digest in first}
-        lines = [f"{digest}\t{write_links(*links)}" for digest, links in merged.items()]
-        text = "\n".join([GOLD_HEADER, *lines, ""])
+        ends = read_gold(folder / f"{name}.tsv")  # where words end stays as it is
+        rows = [
+            (digest, *ends[digest][:2], write_links(*links))
+            for digest, links in merged.items()
+        ]
+        text = "\n".join([GOLD_HEADER, *map("\t".join, rows), ""])
         content[folder / f"{name}.tsv"] = text.encode()
     sums = read_sums(folder.parent / "SHA256SUMS")
     for path, data in content.items():

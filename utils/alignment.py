@@ -6,7 +6,8 @@ vocabulary.
 """
 
 import math
-from itertools import pairwise
+import re
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import torch
@@ -59,30 +60,46 @@ def forced_weights(model, pairs, vocabs, batch_size=128):
 def word_weights(weights, pair, vocabs):
     """Weights (T, S) between the tokens of a pair -> those between its words.
 
-    For a model of subwords: gold links are between words. A source word has the sum of
-    its pieces' weights, a target word the mean of its pieces' rows, so that rows still
-    sum to 1. Without subwords nothing changes. Raises ValueError where pieces cross the
-    words, as those of Chinese do.
+    Of texts, whose tokens are pieces: the words end where pair.ends says, or else at
+    spaces. Where the sides are words already nothing changes.
     """
-    source, target = (
-        pieces_a_word(words, vocab)
-        for words, vocab in zip(pair[:2], vocabs, strict=True)
-    )
-    parts = weights.split(source, dim=1)
-    columns = torch.stack([part.sum(dim=1) for part in parts], dim=1)
-    rows = columns.split(target)
-    return torch.stack([part.sum(dim=0) / max(len(part), 1) for part in rows])
-
-
-def pieces_a_word(words, vocab):
-    """How many tokens a vocabulary makes of each word; ValueError if they cross it."""
-    pieces = [vocab.encode([word]).ids for word in words]
-    if sum(pieces, []) != vocab.encode(words).ids:
-        raise ValueError(
-            "without spaces between words, pieces cross them: a word has no number of "
-            "pieces"
+    if not isinstance(pair.source, str):
+        return weights
+    shares = [
+        word_shares(text, vocab.byte_lengths(vocab.encode(text).ids), ends)
+        for text, vocab, ends in zip(
+            pair[:2], vocabs, pair.ends or (None, None), strict=True
         )
-    return [len(ids) for ids in pieces]
+    ]
+    return between_words(weights, *shares)
+
+
+def between_words(weights, source_shares, target_shares):
+    """Weights (T, S) between pieces -> those between words, by `word_shares` of both.
+
+    A source word has the sum of its pieces' weights, a target word the mean of its
+    pieces' rows, so that rows still sum to 1.
+    """
+    return (target_shares / target_shares.sum(dim=0)).T @ weights @ source_shares
+
+
+def word_shares(text, lengths, ends=None):
+    """How much of each piece belongs to each word of a text, 0 to 1: (pieces, words).
+
+    lengths: bytes that each piece writes, the space before the text among them. ends:
+    where the words end, in characters; at spaces when None. What stands before a word
+    belongs to it, and to the last word what stands after it.
+    """
+    if ends is None:
+        ends = [word.end() for word in re.finditer(r"\S+", text)]
+    first = sum(lengths) - len(text.encode())
+    word_stops = [first + len(text[:end].encode()) for end in ends[:-1]]
+    piece_stops = list(accumulate(lengths, initial=0))
+    edges = torch.tensor([0, *word_stops, piece_stops[-1]][: len(ends) + 1])
+    pieces = torch.tensor(piece_stops)
+    starts = torch.maximum(pieces[:-1, None], edges[None, :-1])
+    stops = torch.minimum(pieces[1:, None], edges[None, 1:])
+    return (stops - starts).clamp(min=0) / pieces.diff().clamp(min=1)[:, None]
 
 
 class GoldAttention(NamedTuple):
@@ -107,7 +124,7 @@ def attention_on_gold(weights, pairs):
             gold = [j for j, target in links if target == i]
             mass.append(float(w[i, gold].sum()))
             hits.append(int(w[i].argmax()) in gold)
-            chance.append(len(gold) / len(pair.source))
+            chance.append(len(gold) / w.shape[1])
     check_linked(mass)
     return GoldAttention(*(sum(x) / len(x) for x in (mass, hits, chance)))
 

@@ -108,12 +108,8 @@ def load_multi30k(source="de", target="en") -> Corpus:
     splits = {}
     for split in MULTI30K_SPLITS:
         sides = (multi30k_lines(split, lang) for lang in (source, target))
-        splits[split] = [
-            Pair(tuple(tokenize(a, source)), tuple(tokenize(b, target)))
-            for a, b in zip(*sides, strict=True)
-        ]
-    references = {split: multi30k_lines(split, target) for split in HELD_OUT}
-    return Corpus("Multi30k", source, target, splits, references=references)
+        splits[split] = list(map(Pair, *sides))
+    return Corpus("Multi30k", source, target, splits)
 
 
 def multi30k_lines(split: str, lang: str) -> list[str]:

@@ -17,17 +17,19 @@ from utils.text import BOS_ID, EOS_ID, PAD_ID, Vocab, check_tokens, detokenize
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation, as tokens.
+    """A sentence and its translation: each its words, or a text as it was written.
 
-    alignment: the gold links that are sure, (source position, target position); None
+    alignment: the gold links that are sure, (source word, target word) by place; None
     where unknown. possible: further ones, which a careful reader may draw or leave out.
+    ends: of texts that have links, where the words of each side end, in characters.
     """
 
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    source: tuple[str, ...] | str
+    target: tuple[str, ...] | str
     alignment: frozenset[tuple[int, int]] | None = None
     tags: frozenset[str] = frozenset()
     possible: frozenset[tuple[int, int]] = frozenset()
+    ends: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +37,6 @@ class Corpus:
     """Sentence pairs in one direction; corpus["train"] is the list of a split.
 
     skipped: lines of the file that were left out, number: reason (see load_tsv).
-    references: targets as they were written, of the splits that are scored.
     """
 
     name: str
@@ -43,7 +44,6 @@ class Corpus:
     target_lang: str
     splits: dict[str, list[Pair]]
     skipped: dict[int, str] = field(default_factory=dict)
-    references: dict[str, list[str]] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> list[Pair]:
         if split not in self.splits:
@@ -61,15 +61,18 @@ class Corpus:
 
     def target_texts(self, split) -> list[str]:
         """The target sentences of a split, as texts to score a translation against."""
-        if split in self.references:
-            return self.references[split]
-        return [detokenize(pair.target, self.target_lang) for pair in self[split]]
+        return [text_of(pair.target, self.target_lang) for pair in self[split]]
 
     def __repr__(self):
         sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]
         if self.skipped:
             sizes.append(f"lines skipped {len(self.skipped):,}")
         return f"{self.name} {self.source_lang}→{self.target_lang}: {', '.join(sizes)}"
+
+
+def text_of(sentence, lang) -> str:
+    """A side of a Pair as a text."""
+    return sentence if isinstance(sentence, str) else detokenize(sentence, lang)
 
 
 # Batches

@@ -19,7 +19,7 @@ GOLD_SETS = {  # name: what loads the text, in utils.corpora
     "multi30k-de-en": 'load_multi30k("de", "en")["test"]',
     "tatoeba-en-zh": 'load_tsv("tatoeba/cmn.txt", "en", "zh", skip_bad_lines=True)',
 }
-GOLD_HEADER = "sha256\tlinks"
+GOLD_HEADER = "sha256\tsource_ends\ttarget_ends\tlinks"
 LINK = re.compile(r"([0-9]{1,6})([-?])([0-9]{1,6})")
 
 
@@ -68,11 +68,11 @@ def with_links(pair, text, where, forward=True):
         sure, possible = read_links(text, forward)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    source_len, target_len = len(pair.source), len(pair.target)
+    source_len, target_len = map(len, pair.ends or pair[:2])
     if not all(i < source_len and j < target_len for i, j in sure | possible):
         raise ValueError(
             f"{where}: a link of {text!r} is outside the sentences "
-            f"of {source_len} and {target_len} tokens"
+            f"of {source_len} and {target_len} words"
         )
     return pair._replace(alignment=sure, possible=possible)
 
@@ -117,7 +117,10 @@ def link_gold(pairs, name) -> list:
         for forward in (True, False):
             digest = text_sha256(*(pair[:2] if forward else pair[1::-1]))
             if digest in gold and digest not in found:
-                found[digest] = with_links(pair, gold[digest], path, forward)
+                *ends, links = gold[digest]
+                ends = tuple(tuple(map(int, side.split())) for side in ends)
+                pair = pair._replace(ends=ends if forward else ends[::-1])
+                found[digest] = with_links(pair, links, path, forward)
     if len(found) < len(gold):
         raise ValueError(
             f"{len(found)} of the {len(gold)} pairs of {path.name} are among the "
@@ -126,13 +129,13 @@ def link_gold(pairs, name) -> list:
     return list(found.values())
 
 
-def read_gold(path) -> dict[str, str]:
-    """{checksum of a pair's text: its links as written}, from a file of a gold set."""
+def read_gold(path) -> dict[str, list[str]]:
+    """{checksum of a pair's text: its other columns}, from a file of a gold set."""
     _, *lines = decode_lines(read_bytes(path), path)  # without the header
-    return dict(line.split("\t") for line in lines)
+    rows = (line.split("\t") for line in lines)
+    return {digest: columns for digest, *columns in rows}
 
 
 def text_sha256(source, target) -> str:
-    """The SHA-256 of a pair's tokens: spaces between them, a tab between the sides."""
-    text = f"{' '.join(source)}\t{' '.join(target)}"
-    return hashlib.sha256(text.encode()).hexdigest()
+    """The SHA-256 of the texts of a pair, a tab between them."""
+    return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()

@@ -15,6 +15,8 @@ from sacrebleu.metrics import BLEU, CHRF
 from utils.guards import as_weights
 from utils.languages import UNSPACED
 
+KNOWN_TO_13A = "\u0530"  # before it: Latin, Greek, Cyrillic
+
 
 def bleu(hypotheses, references) -> float:
     """Corpus BLEU, 0 to 100, of one hypothesis and one reference a sentence.
@@ -67,27 +69,35 @@ def chrf(hypotheses, references) -> float:
 
 
 def text_scores(hypotheses, references, lang=None) -> dict[str, float]:
-    """Corpus BLEU and chrF2 of plain texts, lower-cased, as sacrebleu counts them.
+    """Corpus scores of plain texts, as sacrebleu counts them.
 
-    Its own tokens, so figures compare with other people's: 13a, or by character where
-    lang has no spaces; `text_signatures` says how they were made. Takes and raises what
-    `bleu` does.
+    bleu: letter case counts; bleu_lower: it doesn't; chrf: chrF2. BLEU's tokens are
+    sacrebleu's own, so figures compare with other people's: 13a, by character where
+    lang has no spaces, intl where most letters of the references are of a script that
+    13a knows no punctuation of; `text_signatures` says how they were made. Takes and
+    raises what `bleu` does.
     """
     return {
         name: _corpus_score(scorer, hypotheses, references)
-        for name, scorer in _text_scorers(lang).items()
+        for name, scorer in _text_scorers(lang, references).items()
     }
 
 
-def text_signatures(lang=None) -> dict[str, str]:
+def text_signatures(lang=None, references=()) -> dict[str, str]:
     """The sacrebleu signatures of `text_scores`."""
-    return _signatures(_text_scorers(lang))
+    return _signatures(_text_scorers(lang, references))
 
 
-def _text_scorers(lang):
-    tokens = "zh" if lang == "zh" else "char" if lang in UNSPACED else "13a"
-    bleu = BLEU(lowercase=True, tokenize=tokens)
-    return {"bleu": bleu, "chrf": CHRF(lowercase=True)}
+def _text_scorers(lang, references):
+    letters = [c for text in references for c in text if c.isalpha()]
+    known = sum(c < KNOWN_TO_13A for c in letters) >= len(letters) / 2
+    tokens = "zh" if lang == "zh" else "char" if lang in UNSPACED else None
+    tokens = tokens or ("13a" if known else "intl")
+    return {
+        "bleu": BLEU(tokenize=tokens),
+        "bleu_lower": BLEU(tokenize=tokens, lowercase=True),
+        "chrf": CHRF(),
+    }
 
 
 def signatures() -> dict[str, str]:

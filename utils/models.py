@@ -193,6 +193,9 @@ KINDS = {
     "coverage": partial(recurrent, variants.CoverageDecoder),
     "translator": partial(translator, translators.TranslatorDecoder),
     "released translator": partial(translator, translators.ReleasedTranslatorDecoder),
+    "conditional translator": partial(
+        translator, translators.ConditionalTranslatorDecoder
+    ),
     "fixed translator": partial(translator, translators.FixedTranslatorDecoder),
     "rnnsearch": rnnsearch,
     "transformer": transformer,

@@ -21,7 +21,6 @@ from utils.languages import UNSPACED
 from utils.models import build_model
 from utils.processes import OnDevice, join_processes, share_training
 from utils.subwords import SampledLoader, SubwordVocab
-from utils.text import Vocab
 from utils.training import Trainer, batch_loss
 
 
@@ -124,7 +123,14 @@ FROM_MODEL = {"lr": 1e-3, "num_epochs": 10}  # settings of a training that has a
 UPDATES = 5400  # of the parameters: those of 12 epochs of Multi30k
 # The models that make sense here, and the settings that each is built from.
 SIZES = dict.fromkeys(
-    ("translator", "released translator", "fixed translator", "attention", "fixed"),
+    (
+        "translator",
+        "released translator",
+        "conditional translator",
+        "fixed translator",
+        "attention",
+        "fixed",
+    ),
     ("embed_size", "num_hiddens", "enc_hiddens", "dropout"),
 )
 SIZES["rnnsearch"] = ("embed_size", "num_hiddens")
@@ -141,8 +147,6 @@ def check_settings(settings, patience=None):
     require_whole("target_pieces", settings.target_pieces, 0)
     if not 0 <= settings.alpha < math.inf:
         raise ValueError(f"alpha must be at least 0, got {settings.alpha}")
-    if settings.subwords == "bpe" and settings.alpha:
-        raise ValueError(f"alpha must be 0 with bpe, got {settings.alpha}")
     if patience is not None:
         require_whole("patience", patience)
 
@@ -154,9 +158,7 @@ def make_vocabs(corpus, settings):
         (("source_pieces", corpus.source_lang), ("target_pieces", corpus.target_lang))
     ):
         sentences = [pair[side] for pair in corpus["train"]]
-        if not (size := getattr(settings, name)):
-            vocabs.append(Vocab(sentences, lang, min_freq=2))
-            continue
+        size = getattr(settings, name)
         try:
             vocabs.append(SubwordVocab.train(sentences, lang, size, settings.subwords))
         except ValueError as error:

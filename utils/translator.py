@@ -96,6 +96,26 @@ class ReleasedTranslatorDecoder(TranslatorDecoder):
         return self.output(s, context, x), weights, state
 
 
+class ConditionalTranslatorDecoder(TranslatorDecoder):
+    """The same with two updates a word, and a look between them.
+
+    The conditional GRU of Sennrich et al. (2017): the first update reads the last word,
+    its state asks, and the second reads the context that it found.
+    """
+
+    def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
+        sizes = vocab_size, embed_size, num_hiddens, dropout, enc_hiddens
+        super().__init__(*sizes)
+        self.rnn = make_gru(embed_size, num_hiddens)
+        self.second = make_gru(enc_hiddens, num_hiddens)
+
+    def step(self, x, state):
+        _, between = self.rnn(x, state.hidden_state)
+        context, weights = self.attend(self.query(between), state)
+        s, hidden = self.second(context, between)  # s_i
+        return self.output(s, context, x), weights, state._replace(hidden_state=hidden)
+
+
 class FixedTranslatorDecoder(Seq2SeqDecoder):
     """`TranslatorDecoder` without attention: one context, the encoder's last state."""
 
