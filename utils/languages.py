@@ -1,12 +1,9 @@
-"""Languages, by their codes: any with spaces between its words, and some without.
-
-Four have rules of their own in `utils.text`; of the others nothing need be known.
-"""
+"""Languages, by their codes."""
 
 import re
 
-NAMES = {"en": "English", "fr": "French", "zh": "Chinese", "de": "German"}  # own rules
-# Written without spaces between words: read and written character by character.
+NAMES = {"en": "English", "fr": "French", "zh": "Chinese", "de": "German"}
+# Written without spaces between words: scored character by character.
 UNSPACED = frozenset(("zh", "ja", "th", "lo", "km", "my"))
 LONGER = {  # codes of three letters for which a shorter one is used here
     **{"eng": "en", "fra": "fr", "fre": "fr", "deu": "de", "ger": "de"},

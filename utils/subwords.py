@@ -84,7 +84,9 @@ class SubwordVocab(Vocab):
         counts = Counter(c for line in lines for c in line)
         if counts.keys() <= {" "}:
             raise ValueError("there is no text to learn pieces from")
-        kept = counts.most_common(max(2, (size - FEWEST) // 2))
+        kept = dict(counts.most_common(max(2, (size - FEWEST) // 2)))
+        rare = dict.fromkeys(map(ord, counts.keys() - kept))  # bytes write these
+        lines = [line.translate(rare) for line in lines]
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
@@ -92,7 +94,7 @@ class SubwordVocab(Vocab):
             vocab_size=size,
             model_type=model_type,
             hard_vocab_limit=False,
-            character_coverage=sum(n for _, n in kept) / counts.total(),
+            character_coverage=1.0,
             byte_fallback=True,
             split_digits=True,
             add_dummy_prefix=False,  # the space before each line stands there

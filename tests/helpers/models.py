@@ -38,6 +38,7 @@ CATALOGUE = {
     "coverage": ("coverage", DEEP),
     "translator": ("translator", TRANSLATOR),
     "released translator": ("released translator", TRANSLATOR),
+    "conditional translator": ("conditional translator", TRANSLATOR),
     "fixed translator": ("fixed translator", TRANSLATOR),
     "transformer": ("transformer", {"num_hiddens": 8, "num_heads": 2, "num_ffn": 5}),
     **{variant: ("rnnsearch", {**GRU, "variant": variant}) for variant in VARIANTS},

@@ -15,6 +15,7 @@ from utils.alignment import (
     longest_gap,
     read_along,
     whole_sentences,
+    word_shares,
     word_weights,
     words_right,
 )
@@ -134,28 +135,30 @@ def test_attention_on_gold_counts_linked_words_only():
 
 # --- from pieces to words -----------------------------------------------------------
 
-SMALL = SubwordVocab.train([["abc", "ab", "ca"], ["bca", "cab"]] * 5, "en", 10)
-
 
 def test_word_weights_by_hand():
-    pair = Pair(("ab", "cacab"), ("bb", "a"))
-    a, b, c, d = (len(SMALL[[word]]) for word in sum(pair[:2], ()))
-    assert b > 1 and c > 1
-    weights = torch.rand(c + d, a + b)
+    """Whatever the pieces are, a word has those in which its characters are."""
+    pieces = SubwordVocab.train(["ab cacab", "bb ä"], "en", 300)
+    pair = Pair("ab cacab!", "bb ä")
+    lengths = [pieces.byte_lengths(pieces.encode(text).ids) for text in pair[:2]]
+    a, b = (len(pieces.encode(text).ids) for text in ("ab", "bb"))
+    weights = torch.rand(len(lengths[1]), len(lengths[0]))
     columns = torch.stack([weights[:, :a].sum(1), weights[:, a:].sum(1)], 1)
-    expected = torch.stack([columns[:c].mean(0), columns[c:].mean(0)])
-    torch.testing.assert_close(word_weights(weights, pair, (SMALL, SMALL)), expected)
-    words = Vocab([pair.source, pair.target], "en")
-    mixed = word_weights(weights[:2], pair, (SMALL, words))
-    torch.testing.assert_close(mixed, columns[:2])
-    assert word_weights(weights[:2, :2], pair, (words, words)).equal(weights[:2, :2])
-    # ▁ stands for a space: a word without pieces.
-    pair, weights = Pair(("a", "▁"), ("▁", "a")), torch.full((2, 2), 0.5)
-    assert word_weights(weights, pair, (SMALL, SMALL)).tolist() == [[0, 0], [1, 0]]
+    expected = torch.stack([columns[:b].mean(0), columns[b:].mean(0)])
+    vocabs = pieces, pieces
+    torch.testing.assert_close(word_weights(weights, pair, vocabs), expected)
+    given = pair._replace(ends=((2, 8, 9), (2, 4)))  # the sign is a word of its own
+    found = word_weights(weights, given, vocabs)
+    torch.testing.assert_close(found[:, 1:].sum(1), expected[:, 1])
+    words = Pair(("ab",), ("a", "b"))
+    assert word_weights(weights[:2, :1], words, vocabs).equal(weights[:2, :1])
+    # A piece that crosses two words is shared by the bytes; an empty text has no word.
+    assert word_shares("我是", [4, 3, 0], [1, 2]).tolist() == [[1, 0], [0, 1], [0, 0]]
+    (shared,) = word_shares("我是", [7], [1, 2]).tolist()
+    assert shared == pytest.approx([4 / 7, 3 / 7])
+    assert word_shares("", [1]).shape == (1, 0)
 
 
-CHINESE = SubwordVocab.train([["我", "你"], ["他", "我"]] * 5, "zh", 9)
-CROSSED = Pair(("我", "你"), ("a",))
 NO_LINKS, NO_GOLD = GOLD._replace(alignment=frozenset()), GOLD._replace(alignment=None)
 FIXED = random_model("fixed", len(VOCAB))
 
@@ -165,7 +168,6 @@ FIXED = random_model("fixed", len(VOCAB))
     [
         (lambda: linked_places([]), "at least one"),
         (lambda: words_right(None, [NO_GOLD], None), "links are needed"),
-        (lambda: word_weights(WEIGHTS, CROSSED, (CHINESE, VOCAB)), "pieces cross them"),
         (lambda: attention_on_gold([WEIGHTS], [NO_LINKS]), "nothing to measure"),
         (lambda: forced_weights(FIXED, PAIRS, (VOCAB, VOCAB)), "has no attention"),
     ],

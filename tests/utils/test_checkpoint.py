@@ -28,10 +28,11 @@ def good(tmp_path_factory):
 
 def test_a_stored_model_comes_back(tmp_path):
     """With subwords, and one matrix to read and write words; from half the bytes."""
-    sentences = [["".join(pair.source), "ab"] for pair in toy()[0]]
-    subwords, words = SubwordVocab.train(sentences, "en", 30), toy()[1][1]
+    texts = ["".join(pair.source) for pair in toy()[0]]
+    subwords, words = SubwordVocab.train(texts, "en", 300), toy()[1][1]
     torch.manual_seed(0)
-    model = build_model("translator", 30, len(words), 8, 12, 10, dropout=0.2)
+    sizes = len(subwords), len(words)
+    model = build_model("translator", *sizes, 8, 12, 10, dropout=0.2)
     path, random_state = tmp_path / "model.safetensors", torch.get_rng_state()
     save_checkpoint(path, model.half(), subwords, words, notes={"bleu": 1.5})
     assert torch.equal(torch.get_rng_state(), random_state)  # storing draws none

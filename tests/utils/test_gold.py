@@ -48,7 +48,7 @@ FORM = "is no alignment; expected links such as 0-0 .sure. or 1.2 .possible."
 BAD_LINKS = {
     **dict.fromkeys(["0", "-1-2", "0--1", "0-1-2", "1-٢", "0 - 0", "9" * 5000], FORM),
     "0-0 0?0": "has a link that is both sure and possible: write it once",
-    **dict.fromkeys(["0-1", "0?1", "2-0"], "is outside .* of 2 and 1 tokens"),
+    **dict.fromkeys(["0-1", "0?1", "2-0"], "is outside .* of 2 and 1 words"),
 }
 
 
@@ -72,30 +72,32 @@ def test_gold_links_are_what_the_error_rate_takes():
 # --- gold sets ----------------------------------------------------------------------
 
 PAIRS = [
-    Pair(("ein", "hund"), ("a", "dog", ".")),
-    Pair(("ja",), ("yes",)),
-    Pair(("nein",), ("no",)),
+    Pair("Ein Hund", "A dog."),
+    Pair("Ja", "Yes"),
+    Pair("Nein", "No"),
 ]
 NAME = "multi30k-de-en"
 
 
-def test_pairs_are_known_by_the_checksum_of_their_tokens(tmp_path, monkeypatch):
-    rows = {"nein\tno": "0-0", "ein hund\ta dog .": "0-0 1-1 1?2"}
+def test_pairs_are_known_by_the_checksum_of_their_text(tmp_path, monkeypatch):
+    rows = {"Nein\tNo": "4\t2\t0-0", "Ein Hund\tA dog.": "3 8\t1 5 6\t0-0 1-1 1?2"}
     rows = {hashlib.sha256(text.encode()).hexdigest(): rows[text] for text in rows}
     path, lines = tmp_path / "gold" / f"{NAME}.tsv", map("\t".join, rows.items())
     path.parent.mkdir()
-    path.write_text("\n".join(["sha256\tlinks", *lines]), encoding="utf-8")
+    path.write_text("\n".join([gold.GOLD_HEADER, *lines]), encoding="utf-8")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     (tmp_path / "SHA256SUMS").write_text(f"{digest}  gold/{NAME}.tsv\n")
     monkeypatch.setattr(gold, "GOLD_FOLDER", path.parent)
     dog, no = link_gold(PAIRS, NAME)
-    assert dog == PAIRS[0]._replace(alignment={(0, 0), (1, 1)}, possible={(1, 2)})
-    assert no == PAIRS[2]._replace(alignment={(0, 0)})
+    links = {"alignment": {(0, 0), (1, 1)}, "possible": {(1, 2)}}
+    assert dog == PAIRS[0]._replace(**links, ends=((3, 8), (1, 5, 6)))
+    assert no == PAIRS[2]._replace(alignment={(0, 0)}, ends=((4,), (2,)))
     assert link_gold(PAIRS + PAIRS, NAME) == [dog, no]  # each pair once
     corpus = Corpus("Own", "de", "en", {"train": PAIRS[:1], "test": PAIRS[1:]})
     assert link_gold(corpus, NAME) == [dog, no]
     turned, _ = link_gold([Pair(p.target, p.source) for p in PAIRS], NAME)
-    assert turned == Pair(*dog[1::-1], {(0, 0), (1, 1)}, possible={(2, 1)})
+    links["possible"] = {(2, 1)}
+    assert turned == Pair(*dog[1::-1], **links, ends=((1, 5, 6), (3, 8)))
     few = r'1 of the 2 pairs .* the 1 given: load load_multi30k\("de", "en"\)\["test"'
     with pytest.raises(ValueError, match=few):
         link_gold(PAIRS[:1], NAME)

@@ -56,12 +56,20 @@ def test_tokens_are_taken_as_given(caplog):
     assert bleu([[]], [["a"]]) == chrf([""], ["a"]) == 0
 
 
-def test_text_is_scored_lower_cased_by_sacrebleus_own_tokens():
-    texts = ["The cat, it sat."], ["the cat , it SAT ."]
-    assert text_scores(*texts)["bleu"] == pytest.approx(100)
-    for lang, tokens in (("zh", "zh"), ("ja", "char"), ("fr", "13a"), (None, "13a")):
-        found = text_signatures(lang)["bleu"]
-        assert "case:lc" in found and f"tok:{tokens}|" in found
+def test_text_is_scored_as_it_is_by_sacrebleus_own_tokens():
+    scores = text_scores(["The cat, it sat here."], ["The cat , it SAT here."])
+    assert scores["bleu"] < scores["bleu_lower"] == pytest.approx(100)
+    for lang, text, tokens in (
+        ("zh", "我", "zh"),
+        ("ja", "あ", "char"),
+        ("fr", "été", "13a"),
+        ("ru", "да", "13a"),
+        ("hi", "हम हैं। ok", "intl"),
+        (None, "1", "13a"),
+    ):
+        found = text_signatures(lang, [text])
+        assert "case:mixed" in found["bleu"] and f"tok:{tokens}|" in found["bleu"]
+        assert "case:lc" in found["bleu_lower"]
     found = signatures()
     assert "nrefs:1" in found["bleu"] and "tok:none" in found["bleu"]
     assert sacrebleu.__version__ in found["bleu"] and "nc:6" in found["chrf"]
