@@ -110,6 +110,14 @@ def released_translator(decoder, x, states, source, context):
     return torch.cat((states[-1], context, x)), weights, states, context
 
 
+def conditional_translator(decoder, x, states, source, _):
+    """Update with the word, attend with the new state, update with the context."""
+    states = gru_by_loops(decoder.rnn, x, states)
+    context, weights = attend_by_loops(decoder.attention, states[-1], source[0])
+    states = gru_by_loops(decoder.second, context, states)
+    return torch.cat((states[-1], context, x)), weights, states, None
+
+
 def fixed_translator(decoder, x, states, source, _):
     """One context, the encoder's last state; the same readout."""
     context = source[1][-1]
@@ -118,7 +126,7 @@ def fixed_translator(decoder, x, states, source, _):
 
 
 DECODERS = luong, context_output, bottom_query, hierarchical, window, local, coverage
-TRANSLATORS = translator, released_translator, fixed_translator
+TRANSLATORS = translator, released_translator, conditional_translator, fixed_translator
 STEPS = {step.__name__.replace("_", " "): step for step in DECODERS + TRANSLATORS}
 
 
