@@ -31,9 +31,12 @@ hypothesis.settings.load_profile("course")
 
 
 def pytest_xdist_auto_num_workers():
-    """-n auto: a worker for each core, but no more than 4, for the sake of memory."""
+    """-n auto: one worker more than there are cores, since each waits for its kernels.
+
+    No more than 4, for the sake of memory.
+    """
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return min(len(usable(0)), 4)
+    return min(len(usable(0)) + 1, 4)
 
 
 def pytest_collection_modifyitems(items):
