@@ -1,0 +1,133 @@
+"""Real translation: what makes a translator of 29,000 captions good, and the best one.
+
+Multi30k as it was written, German to English. An arm is the control with one choice
+changed. Each has its own rate at two budgets; the control has three seeds. The loss and
+the length of the translations stand beside BLEU. Every run keeps its translations of
+the validation and the test split, in data/results/real_text; the test split's aren't
+scored here. The real text must be there: see the README. A run takes up to an hour.
+"""
+
+import gzip
+import json
+import math
+
+from tools.experiments.provenance import read
+from tools.experiments.runs import RESULTS, at_own_rate, loss
+from utils.data import BatchLoader
+from utils.decoding import translate
+from utils.metrics import text_scores
+from utils.recipe import Settings, fit
+from utils.training import evaluate_loss
+
+BEAM = {"beam_size": 5, "length_penalty": 1.0}
+SETTINGS = {
+    "kind": "released translator",
+    "source_pieces": 3000,
+    "target_pieces": 3000,
+    "subwords": "bpe",
+    "alpha": 0.0,
+    "embed_size": 128,
+    "num_hiddens": 256,
+    "enc_hiddens": 384,
+    "dropout": 0.3,
+    "label_smoothing": 0.1,
+    "averaging": 0.999,
+    "batch_size": 64,
+}
+LARGE = {
+    "num_hiddens": 384,
+    "enc_hiddens": 512,
+    "embed_size": 192,
+    "source_pieces": 4000,
+    "target_pieces": 4000,
+}
+ARMS = {
+    "control": {},
+    "appendix order": {"kind": "translator"},
+    "conditional order": {"kind": "conditional translator"},
+    "large": LARGE,
+    "large, conditional": {**LARGE, "kind": "conditional translator"},
+    "unigram": {"subwords": "unigram"},
+    "cuts drawn anew": {"alpha": 0.1},
+    "no dropout": {"dropout": 0.0},
+    "no smoothing": {"label_smoothing": 0.0},
+    "fixed context": {"kind": "fixed translator"},
+    "Transformer": {"kind": "transformer"},
+}
+BUDGETS = {"num_epochs": 8}, {"num_epochs": 22}
+RATES = 0.0015, 0.003, 0.006
+TRANSFORMER_RATES = 0.0005, 0.001, 0.002
+
+
+def plan(done):
+    """Each arm at its own rate; three seeds of the control."""
+    runs = []
+    for arm in ARMS:
+        rates = TRANSFORMER_RATES if arm == "Transformer" else RATES
+        seeds = (0, 1, 2) if arm == "control" else (0,)
+        about = {"arm": arm, "direction": "de-en"}
+        runs += at_own_rate(done, about, rates, BUDGETS, seeds)
+    return runs
+
+
+def run(settings, arm, direction, num_epochs, lr, seed):
+    """Train once; losses in nats a piece, seconds of updates by one thread."""
+    corpus = read(f"Multi30k {direction}")
+    chosen = {"num_epochs": num_epochs, "lr": lr, "seed": seed, **ARMS[arm]}
+    chosen = Settings(**{**settings, **chosen})
+    fitted = fit(corpus, chosen, progress=False, loss_function=loss)
+    model, vocabs, trainer, best_epoch = fitted
+    history = [
+        {name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")}
+        for epoch in trainer.history
+    ]
+    about = f"{arm}, {direction}, {num_epochs} epochs, rate {lr}, seed {seed}"
+    found = {split: texts(model, vocabs, corpus[split]) for split in ("valid", "test")}
+    store_texts(about, found)
+    return {
+        "updates": trainer.step,
+        "update_seconds": round(trainer.seconds),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "best_epoch": best_epoch,
+        "history": history,
+        **history[best_epoch - 1],
+        "perplexity_a_word": perplexity(model, vocabs, corpus["valid"]),
+        "greedy": scores(texts(model, vocabs, corpus["valid"], {}), corpus),
+        "beam": scores(found["valid"], corpus),
+    }
+
+
+def texts(model, vocabs, pairs, search=BEAM):
+    """The translations of the pairs' sources."""
+    found = translate(model, [pair.source for pair in pairs], *vocabs, **search)
+    return [one.text for one in found]
+
+
+def scores(found, corpus, split="valid"):
+    """BLEU, chrF, and how long the translations are beside the references, in words."""
+    references = corpus.target_texts(split)
+    figures = text_scores(found, references, corpus.target_lang)
+    figures["length"] = len(" ".join(found).split()) / len(" ".join(references).split())
+    return {name: round(value, 3) for name, value in figures.items()}
+
+
+def perplexity(model, vocabs, pairs):
+    """Teacher-forced, a word of the text, whatever its pieces; <eos> counts as one."""
+    loader = BatchLoader(pairs, *vocabs, 128, shuffle=False)
+    pieces = sum(batch.target_lens.sum().item() for batch in loader)
+    words = sum(len(pair.target.split()) + 1 for pair in pairs)
+    return round(math.exp(evaluate_loss(model, loader) * pieces / words), 2)
+
+
+def store_texts(about, found):
+    """Write translations, {split: texts}, to a file of their own."""
+    folder = RESULTS / "real_text"
+    folder.mkdir(exist_ok=True)
+    data = json.dumps(found, ensure_ascii=False, indent=0).encode()
+    (folder / f"{about}.json.gz").write_bytes(gzip.compress(data, mtime=0))
+
+
+def stored_texts(about):
+    """What `store_texts` wrote: {split: texts}."""
+    path = RESULTS / "real_text" / f"{about}.json.gz"
+    return json.loads(gzip.decompress(path.read_bytes()))
