@@ -26,7 +26,7 @@ decoding       greedy search, beam search, translations
 exact          the most probable translation of all, where that can be known
 metrics        BLEU, chrF, alignment error rate
 alignment      where a model looks while it reads a true translation, against gold
-figures        how a notebook shows a figure: sharp, and with a text that says it
+figures        how a notebook shows a figure: sharp, with a text that says it; fonts
 plotting       heatmaps and curves
 slides         figures and tables that fill a slide: for the lectures
 step_figure    one step of a translation as a picture

@@ -2,13 +2,20 @@
 
 The text is for whoever can't see the figure: what the axes are, where each curve goes,
 what each row of a heatmap looks at. It is made from what was drawn, so a figure that a
-notebook draws by itself has one, too.
+notebook draws by itself has one, too. And the fonts: what can be drawn right, and how.
 """
 
+import importlib.util
+import re
 import sys
+import unicodedata
+import warnings
+from functools import cache
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import font_manager
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
@@ -138,3 +145,74 @@ def show_with_words():
 
     formatters = get_ipython().display_formatter.formatters
     formatters["image/png"].for_type(Figure, drawn)
+
+
+@cache
+def font_families():
+    """Font families for `fontfamily=`, so that Chinese and accents both render.
+
+    DejaVu Sans, and for Chinese the font that the package mpl-font brings.
+    """
+    # Importing the package would change matplotlib's settings: only its file is read.
+    folder = Path(importlib.util.find_spec("mpl_font").origin).parent
+    path = folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
+    font_manager.fontManager.addfont(path)
+    return ["DejaVu Sans", font_manager.FontProperties(fname=path).get_name()]
+
+
+@cache
+def _family(character):
+    """The first font family that has a character, of ours and all known; or None."""
+    known = [font.name for font in font_manager.fontManager.ttflist]
+    for name in dict.fromkeys([*font_families(), *known]):
+        path = font_manager.findfont(font_manager.FontProperties(family=[name]))
+        has_it = font_manager.get_font(path).get_char_index(ord(character))
+        # The font of last resort has boxes, one of coloured emoji no outlines.
+        if has_it and not re.search("Last ?Resort|Color Emoji", name):
+            return name
+
+
+def _hindrance(character):
+    """Why matplotlib, which sets sign after sign, can't draw one right; or ""."""
+    name = unicodedata.name(character, "")
+    script = name.partition(" ")[0].capitalize()
+    if unicodedata.bidirectional(character) in ("R", "AL"):
+        return f"{script} runs from right to left"
+    # Accents, which any letter may have, are placed well enough.
+    mark = unicodedata.category(character).startswith("M")
+    if mark and not name.startswith(("COMBINING", "VARIATION")):
+        return f"signs of {script} combine"
+    signs = f"letters of {script}" if character.isalpha() else "symbols"
+    return "" if _family(character) else f"no font has these {signs}"
+
+
+def drawable(panels):
+    """Heatmaps with "fonts" for their words. What can't be drawn right is a number.
+
+    panels: dicts with source, target and title. One warning says why, and what each
+    number stands for.
+    """
+    fonts, numbers, reasons = dict.fromkeys(font_families()), {}, {}
+
+    def drawn(word):
+        word = unicodedata.normalize("NFC", str(word))
+        hindrances = [why for why in map(_hindrance, word) if why]
+        if not hindrances:
+            fonts.update(dict.fromkeys(map(_family, word)))
+            return word
+        reasons.update(dict.fromkeys(hindrances))
+        return f"[{numbers.setdefault(word, len(numbers) + 1)}]"
+
+    for panel in panels:
+        for side in ("source", "target"):
+            panel[side] = [drawn(word) for word in panel[side]]
+        panel["title"] = drawn(panel["title"] or "")
+    if numbers:
+        # U+200E keeps apart what runs from right to left, where this is read.
+        key = ", ".join(f"[{n}] {word}\u200e" for word, n in numbers.items())
+        warnings.warn(
+            "In the heatmap, numbers stand for words that matplotlib can't draw right "
+            f"({', '.join(reasons)}): {key}",
+            stacklevel=3,
+        )
+    return [{**panel, "fonts": list(fonts)} for panel in panels]

@@ -7,17 +7,12 @@ sized by its words and has a white, opaque background. A notebook that imports t
 shows all figures with an alternative text (`utils.figures`).
 """
 
-import importlib.util
-from functools import cache
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import font_manager
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from utils.figures import COLOUR_BAR, show_with_words
+from utils.figures import COLOUR_BAR, drawable, font_families, show_with_words
 from utils.guards import as_weights
 
 FONT_SIZE = 10  # points
@@ -41,19 +36,6 @@ CURVE_STYLES = (
 show_with_words()
 
 
-@cache
-def font_families():
-    """Font families for `fontfamily=`, so that Chinese and accents both render.
-
-    DejaVu Sans, and for Chinese the font that the package mpl-font brings.
-    """
-    # Importing the package would change matplotlib's settings: only its file is read.
-    folder = Path(importlib.util.find_spec("mpl_font").origin).parent
-    path = folder / "fonts" / "noto" / "NotoSansCJKsc-Regular.otf"
-    font_manager.fontManager.addfont(path)
-    return ["DejaVu Sans", font_manager.FontProperties(fname=path).get_name()]
-
-
 def show_heatmap(weights, source, target, ax=None, **options):
     """Draw attention weights of shape (T, S), a row per target word; return the `Axes`.
 
@@ -61,12 +43,13 @@ def show_heatmap(weights, source, target, ax=None, **options):
     labels fit. Options: `title`. `gold`, an iterable of links (source index, target
     index), drawn as outlined squares; those of `possible`, which gold needn't have, are
     dotted. `annotate=True` writes the weights into the cells. What follows the first
-    `eos` on either side is left out; `eos=None` draws everything.
+    `eos` on either side is left out; `eos=None` draws everything. Words that matplotlib
+    can't draw right, as Arabic or Hindi, become numbers; a warning says which is which.
 
     Raises ValueError if the numbers of words do not match the weights, a weight is not
     in 0 to 1 or a link not in the picture.
     """
-    panel = _checked_panel(weights, source, target, **options)
+    (panel,) = drawable([_checked_panel(weights, source, target, **options)])
     if ax is None:
         return _new_figure([panel], 1)[0]
     inches = ax.get_position().size * ax.figure.get_size_inches()
@@ -87,7 +70,7 @@ def show_heatmaps(panels, ncols=2):
 
     Raises what `show_heatmap` raises.
     """
-    return _new_figure([_checked_panel(**panel) for panel in panels], ncols)
+    return _new_figure(drawable([_checked_panel(**p) for p in panels]), ncols)
 
 
 def _checked_panel(
@@ -140,7 +123,7 @@ def _through_eos(words, eos):
 
 def _draw_panel(ax, panel, cell):
     """One heatmap, without its colour bar. `cell` is the side of a cell in inches."""
-    weights, fonts = panel["weights"], font_families()
+    weights, fonts = panel["weights"], panel["fonts"]
     text = {"fontfamily": fonts, "fontsize": FONT_SIZE}
     image = ax.imshow(weights, cmap=WEIGHT_MAP, vmin=0, vmax=1, aspect="equal")
     ax.set_facecolor("white")
@@ -156,7 +139,7 @@ def _draw_panel(ax, panel, cell):
             label.set(rotation=45, ha="left", rotation_mode="anchor")
     ax.set_xlabel("source", **text)
     ax.set_ylabel("target", **text)
-    ax.set_title(panel["title"] or "", fontfamily=fonts, pad=8)
+    ax.set_title(panel["title"], fontfamily=fonts, pad=8)
     if panel["annotate"]:
         for (i, j), weight in np.ndenumerate(weights):
             color = "white" if weight > 0.5 else "black"

@@ -9,7 +9,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from IPython.display import Markdown
 
-from utils.plotting import CURVE_STYLES, font_families
+from utils.figures import font_families
+from utils.plotting import CURVE_STYLES
 
 DPI = 180
 WIDTH = 6.5  # inches, as wide as the slide's text

@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from utils.figures import COLOUR_BAR
-from utils.plotting import WEIGHT_MAP, font_families
+from utils.figures import COLOUR_BAR, font_families
+from utils.plotting import WEIGHT_MAP
 
 SIZE = (925, 380)  # fits beside JupyterLab's files on a screen of 1366 × 768
 CHARACTER = 7.4  # the width of one

@@ -7,6 +7,7 @@ From Python: `load_checkpoint` in `utils.checkpoint`, `translate` in `utils.deco
 
 import argparse
 import sys
+import warnings
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -200,10 +201,12 @@ def draw(path, translation, count):
             f"--heatmap draws one sentence, and there are {count:,} lines: give one"
         )
     require_attention(translation.attention_weights)
-    ax = show_heatmap(
-        translation.attention_weights, translation.source_tokens, translation.tokens
-    )
-    ax.figure.savefig(path, dpi=150)
+    words = translation.source_tokens, translation.tokens
+    with warnings.catch_warnings(record=True) as said:
+        ax = show_heatmap(translation.attention_weights, *words)
+        ax.figure.savefig(path, dpi=150)
+    for warning in said:
+        print(warning.message, file=sys.stderr)
 
 
 def main(arguments=None):

@@ -58,7 +58,12 @@ def assert_legible(axes):
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [(EN[:1], FR[:1]), (EN, ZH), (["a"] * 6, ["$x$"] * 6)]
+    ("source", "target"),
+    [
+        (EN[:1], FR[:1]),
+        (EN, ZH),
+        (["a"] * 6, ["$x$", "▁Я", "ա한", "<0xE2>", "😀", "ᵫ"]),  # in three fonts
+    ],
 )
 def test_a_heatmap_is_labelled_and_legible(source, target):
     ax = show_heatmap(**panel(source, target, title="A title", gold={(0, 0)}))
@@ -70,6 +75,26 @@ def test_a_heatmap_is_labelled_and_legible(source, target):
     assert ax.yaxis_inverted() and ax.xaxis.get_ticks_position() == "top"
     assert (ax.get_xticklabels()[0].get_rotation() == 45) == (len(source) == len(EN))
     assert ax.figure.axes[1].get_ylabel() == "attention weight" and plt.gca() is ax
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("▁مرحبا", r"\(Arabic runs from right to left\)"),
+        ("▁ठीक", "signs of Devanagari combine"),
+        ("\U0010ffff", r"\(no font has these symbols\)"),
+    ],
+)
+def test_what_cannot_be_drawn_right_is_a_number_that_is_said_once(word, reason):
+    one = panel([word, "a"], ["b", word], title=word)
+    with pytest.warns(UserWarning, match=reason) as said:
+        axes = show_heatmaps([one, one])
+        axes[0].figure.canvas.draw()
+    assert len(said) == 1 and f": [1] {word}" in str(said[0].message)
+    assert said[0].filename == __file__  # where it was asked for
+    for ax in axes:
+        assert labels(ax.xaxis) == ["[1]", "a"] and labels(ax.yaxis) == ["b", "[1]"]
+        assert ax.get_title() == "[1]"
 
 
 def test_links_are_outlined_at_source_column_and_target_row():

@@ -8,10 +8,12 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import torch
 from helpers.repo import ROOT
 
 from utils import translate
 from utils.checkpoint import load_checkpoint
+from utils.decoding import Translation
 from utils.decoding import translate as in_python
 from utils.files import LONGEST_LINE
 
@@ -117,11 +119,14 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
     command("--tsv", "--score", ending="line 1: there is no second column")
 
 
-def test_a_heatmap_is_of_one_sentence(command, tmp_path):
+def test_a_heatmap_is_of_one_sentence(command, tmp_path, capsys):
     path = tmp_path / "picture.png"
     command("--heatmap", path, lines=SENTENCES[:1])
     assert path.read_bytes().startswith(b"\x89PNG")
     command("--heatmap", path, ending="draws one sentence, and there are 3 lines")
+    hebrew = Translation("שלום", ["שלום"], ["a"], torch.ones(1, 1), [], [])
+    translate.draw(path, hebrew, 1)
+    assert capsys.readouterr().err.startswith("In the heatmap, numbers stand for")
 
 
 @pytest.mark.parametrize(
