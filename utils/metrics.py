@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from utils.guards import as_weights
 from utils.languages import UNSPACED
@@ -98,6 +99,11 @@ def _text_scorers(lang, references):
         "bleu_lower": BLEU(tokenize=tokens, lowercase=True),
         "chrf": CHRF(),
     }
+
+
+def words_13a(text) -> list[str]:
+    """The words of a text that BLEU counts by its tokens 13a."""
+    return Tokenizer13a()(text).split()
 
 
 def signatures() -> dict[str, str]:

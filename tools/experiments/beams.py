@@ -18,7 +18,8 @@ from utils.checkpoint import load_checkpoint
 from utils.data import Batch
 from utils.decoding import beam_search
 from utils.exact import exact_search
-from utils.metrics import bleu, gain_range
+from utils.metrics import bleu, gain_range, words_13a
+from utils.subwords import SubwordVocab
 from utils.text import EOS_ID
 
 SHIPPED = {"Village": "village-en-fr", "Multi30k": "multi30k-de-en"}
@@ -71,14 +72,20 @@ def search(model, pairs, vocabs, beam_size, length_penalty):
         model, source, lens, beam_size, length_penalty=length_penalty
     )
     rows = zip(ids.tolist(), log_probs.tolist(), strict=True)
-    return [(vocabs[1].to_words(row), log_prob) for row, log_prob in rows]
+    return [(words_of(row, vocabs[1]), log_prob) for row, log_prob in rows]
+
+
+def words_of(ids, vocab):
+    """The words of a translation; of real text, those that BLEU counts."""
+    real = isinstance(vocab, SubwordVocab)
+    return words_13a(vocab.decode(ids)) if real else vocab.to_words(ids)
 
 
 def search_exactly(model, pairs, vocabs, max_rows):
     """The same by exact search; and for each whether the search went through."""
     batches = [Batch.from_pairs([pair], *vocabs) for pair in pairs]
     rows = [exact_search(model, b.source, b.source_lens, max_rows) for b in batches]
-    found = [(vocabs[1].to_words(ids.tolist()), log_prob) for ids, log_prob, _ in rows]
+    found = [(words_of(ids.tolist(), vocabs[1]), log_prob) for ids, log_prob, _ in rows]
     return found, [certain for _, _, certain in rows]
 
 
@@ -125,7 +132,8 @@ def run(settings, model, seed):
     """All searches of one model."""
     sizes = (settings if model in SHIPPED else settings["shorter"])["beam_sizes"]
     model, vocabs, pairs, told = load(settings, model, seed)
-    references = [list(pair.target) for pair in pairs]
+    ids = Batch.from_pairs(pairs, *vocabs).target_out.tolist()
+    references = [words_of(row, vocabs[1]) for row in ids]
     wide, found = settings["wide"], {}
     for penalty, size in product(settings["length_penalties"], sizes):
         few = wide["sentences"] if size == wide["beam_size"] else None

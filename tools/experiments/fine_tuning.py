@@ -34,15 +34,15 @@ def part(corpus, keep, seed):
     """The corpus of those pairs whose target passes, in an order drawn by the seed."""
     splits = {name: list(filter(keep, pairs)) for name, pairs in corpus.splits.items()}
     random.Random(seed).shuffle(splits["train"])
-    return replace(corpus, splits=splits, references={})
+    return replace(corpus, splits=splits)
 
 
 def run(settings, seed):
     """BLEU on long sentences, of each model; greedy."""
     whole = corpus_of("Tatoeba zh→en", None, seed)
-    most = settings["short"] + 1  # and a full stop
-    short = part(whole, lambda pair: len(pair.target) <= most, seed)
-    long = part(whole, lambda pair: len(pair.target) > settings["long"], seed)
+    words = {name: settings[name] for name in ("short", "long")}
+    short = part(whole, lambda p: len(p.target.split()) <= words["short"], seed)
+    long = part(whole, lambda p: len(p.target.split()) >= words["long"], seed)
     short.splits["train"] = short["train"][: settings["start"]]
     rest = long["train"][settings["pairs"] :]  # Tatoeba has few: these test, too
     long.splits["test"] = long["test"] + rest

@@ -9,6 +9,7 @@ the course doesn't need: `python -m pip install eflomal`; a C compiler builds it
 
 import tempfile
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from tools.experiments.runs import attention_links
 from utils.checkpoint import load_checkpoint
 from utils.gold import gold_links, link_gold
 from utils.metrics import alignment_error_rate, diagonal_links
+from utils.text import tokenize
 
 SAMPLES = 10_000
 SETTINGS = {"aligner": "eflomal", "aligner_runs": 3, "bootstrap_samples": SAMPLES}
@@ -31,12 +33,13 @@ def plan(done):
 def run(settings, set):
     """The error rate of each way to link; several of the aligner, which draws."""
     pairs, training = text(set)
-    lengths = [(len(pair.source), len(pair.target)) for pair in pairs]
+    lengths = [tuple(map(len, pair.ends)) for pair in pairs]
     figures = {"diagonal": score([diagonal_links(*both) for both in lengths], pairs)}
     if set == "multi30k-de-en":
         model, *vocabs = load_checkpoint(data_file(f"models/{set}.safetensors"))[:3]
         figures["attention"] = score(attention_links(model, pairs, vocabs), pairs)
-    runs = [align(training, pairs) for _ in range(settings["aligner_runs"])]
+    languages = set.split("-")[1:]
+    runs = [align(training, pairs, languages) for _ in range(settings["aligner_runs"])]
     return {
         **figures,
         "aligner_version": version(settings["aligner"]),
@@ -74,7 +77,12 @@ def score(links, pairs):
     return {name: np.round(value, 3).tolist() for name, value in found.items()}
 
 
-def align(training, pairs):
+def gold_words(text, ends):
+    """The words of a text that links stand between, in small letters."""
+    return [text[start:end].strip().lower() for start, end in pairwise([0, *ends])]
+
+
+def align(training, pairs, languages):
     """{way: links of each of the pairs}, learnt from the text of both.
 
     forward: at most one source word for each target word; either: these, and those of
@@ -82,8 +90,11 @@ def align(training, pairs):
     """
     from eflomal import Aligner
 
-    sides = zip(*(pair[:2] for pair in [*training, *pairs]), strict=True)
-    lines = [[" ".join(words) + "\n" for words in side] for side in sides]
+    lines = []
+    for side, lang in enumerate(languages):
+        words = [tokenize(pair[side], lang) for pair in training]
+        words += [gold_words(pair[side], pair.ends[side]) for pair in pairs]
+        lines.append([" ".join(row) + "\n" for row in words])
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / way for way in ("forward", "backward")]
         Aligner().align(*lines, *map(str, paths))

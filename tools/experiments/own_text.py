@@ -2,7 +2,7 @@
 
 Notebook 11 reads what is stored. The real text must be there: see the README. Trained
 by the command's own settings for so many pairs; the test split is scored once. Three
-seeds where that takes minutes. All of Multi30k is in `multi30k.json`.
+seeds where that takes minutes. All of Multi30k is in `real_text.json`.
 """
 
 import random
@@ -10,12 +10,12 @@ import time
 from dataclasses import asdict, replace
 
 from tools.experiments.provenance import read
+from tools.experiments.real_text import BEAM
 from utils import by_hand
-from utils.decoding import translate_tokens
+from utils.decoding import translate
 from utils.metrics import text_scores, text_signatures
 from utils.recipe import Settings, fit
 
-BEAM = {"beam_size": 5, "length_penalty": 1.0}
 SETTINGS = {"beam": BEAM, "signature": text_signatures()["bleu"]}
 CORPORA = {"Multi30k de→en": "Multi30k de-en", "Tatoeba zh→en": "Tatoeba zh-en"}
 
@@ -60,7 +60,7 @@ def run(settings, corpus, pairs, seed):
 def scores(fitted, corpus, **search):
     """BLEU and chrF of the test split's texts."""
     sources = [pair.source for pair in corpus["test"]]
-    found = translate_tokens(fitted.model, sources, *fitted.vocabs, **search)
+    found = translate(fitted.model, sources, *fitted.vocabs, **search)
     references = corpus.target_texts("test")
     of_texts = text_scores([one.text for one in found], references, corpus.target_lang)
     return {metric: round(value, 2) for metric, value in of_texts.items()}
