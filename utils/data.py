@@ -17,33 +17,35 @@ from utils.text import BOS_ID, EOS_ID, PAD_ID, Vocab, check_tokens, detokenize
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation, as tokens.
+    """A sentence and its translation: words, or real text as it was written.
 
     alignment: the gold links that are sure, (source position, target position); None
     where unknown. possible: further ones, which a careful reader may draw or leave out.
+    line: the number of its line in a file of one's own.
     """
 
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    source: tuple[str, ...] | str
+    target: tuple[str, ...] | str
     alignment: frozenset[tuple[int, int]] | None = None
     tags: frozenset[str] = frozenset()
     possible: frozenset[tuple[int, int]] = frozenset()
+    line: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Corpus:
     """Sentence pairs in one direction; corpus["train"] is the list of a split.
 
-    skipped: lines of the file that were left out, number: reason (see load_tsv).
-    references: targets as they were written, of the splits that are scored.
+    skipped: bad lines of the file that were left out, number: reason (see load_tsv).
+    findings: what was seen in the text, or done to it: one sentence for each kind.
     """
 
     name: str
     source_lang: str
     target_lang: str
     splits: dict[str, list[Pair]]
-    skipped: dict[int, str] = field(default_factory=dict)
-    references: dict[str, list[str]] = field(default_factory=dict)
+    skipped: dict = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
 
     def __getitem__(self, split: str) -> list[Pair]:
         if split not in self.splits:
@@ -61,9 +63,11 @@ class Corpus:
 
     def target_texts(self, split) -> list[str]:
         """The target sentences of a split, as texts to score a translation against."""
-        if split in self.references:
-            return self.references[split]
-        return [detokenize(pair.target, self.target_lang) for pair in self[split]]
+        targets = [pair.target for pair in self[split]]
+        return [
+            target if isinstance(target, str) else detokenize(target, self.target_lang)
+            for target in targets
+        ]
 
     def __repr__(self):
         sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]
