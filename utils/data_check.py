@@ -170,8 +170,8 @@ def is_header(sides, languages) -> bool:
 
 
 def same_text(text) -> str:
-    """A text as it is compared with others: small letters, single spaces."""
-    return " ".join(text.lower().split())
+    """A text as it is compared: small letters, no spaces, one form of each character."""
+    return "".join(unicodedata.normalize("NFKC", text).lower().split())
 
 
 def without_repeats(splits):

@@ -104,15 +104,12 @@ def test_texts_stay_as_they_were_written(tsv, text):
 @pytest.mark.parametrize("columns", [(2, 4), ["2", "4"], ("English", "French")])
 def test_columns_are_chosen_by_number_or_by_name(tsv, columns):
     named = columns[0] == "English"
-    text = (
-        "id\tEnglish\tid of it\tFrench\n" * named
-        + "1\tGo.\t5\tVa !\n2\tHi.\t6\tSalut !\n"
-    )
-    corpus = tsv(text + "3\tRun!\t7\tCours !\tCC-BY\n", columns=columns)
+    text = "id\tEnglish\tid of it\tFrench\n" * named + "1\tGo.\t5\tVa !\n"
+    text += "2\tHi.\t6\tSalut !\n3\tRun!\t7\tCours !\tCC-BY\n"
+    corpus = tsv(text, columns=columns)
     found = {pair.line - named: pair[:2] for pair in corpus["train"]}
     assert found == {1: ("Go.", "Va !"), 2: ("Hi.", "Salut !"), 3: ("Run!", "Cours !")}
-    line = 3 + named
-    said = f"1 line differs from most, which have 4 columns (line {line})"
+    said = f"1 line differs from most, which have 4 columns (line {3 + named})"
     assert corpus.findings == [said] and corpus.skipped == {}
 
 
@@ -152,11 +149,9 @@ def test_bad_lines_are_named_or_skipped_and_reported(tsv, text):
     assert list(corpus.skipped) == [number] and len(corpus["train"]) == 2
     assert re.match(match, corpus.skipped[number])
     assert repr(corpus).endswith("train 2, valid 0, test 0, lines skipped 1")
-    said = rf"1 line left out: {re.split('[; .]{2}', match)[0]}.* \(line {number}\)"
-    assert any(re.match(said, finding) for finding in corpus.findings)
-    with pytest.raises(
-        ValueError, match="no pair is left; 1 line left out: .*(line 1)"
-    ):
+    reason = re.match("[^;(]*[^;( ]", corpus.skipped[number])[0]
+    assert f"1 line left out: {reason} (line {number})" in corpus.findings
+    with pytest.raises(ValueError, match="no pair is left; 1 line left out: .*line 1"):
         tsv("A.", skip_bad_lines=True)
 
 
@@ -165,10 +160,7 @@ def test_bad_lines_are_named_or_skipped_and_reported(tsv, text):
     [
         ({"columns": (1, 1)}, "--columns must be two numbers from 1, .* got 1 1"),
         ({"columns": (0, 2)}, "--columns must be two numbers from 1"),
-        (
-            {"columns": ("Go.", "fr")},
-            "two names in the first line of .*Go., Va !, CC-BY",
-        ),
+        ({"columns": ("Go.", "fr")}, "two names in the first line of .*Go., Va !"),
         ({"columns": (1, 4)}, "line 1: too few columns, 3 instead of at least 4"),
         ({"target": "en"}, "source and target are both en .English."),
         ({"test": 1.0}, "test must be a whole number of at least 0, got 1.0"),
@@ -218,10 +210,7 @@ def test_parallel_files_that_are_refused(parallel):
     bad = {"train": ("A.\nB.", "C.\nD."), "valid": ("A.\n\nB.", "C.\nD.\nE.")}
     with pytest.raises(ValueError, match="valid.fr.gz, line 2: the en side is empty"):
         parallel(**bad)
-    bad["train"] = (
-        "".join(f"A{n}.\n" for n in range(9)),
-        "".join(f"B{n}.\n" for n in range(9)),
-    )
+    bad["train"] = ["".join(f"{side}{n}\n" for n in range(9)) for side in "AB"]
     assert list(parallel(skip_bad_lines=True, **bad).skipped) == [("valid", 2)]
     with pytest.raises(ValueError, match="train must be two files, got 'a.en'"):
         load_parallel("a.en")
