@@ -16,7 +16,7 @@ from utils.guards import require_one_of
 from utils.languages import language_name
 
 LOOKED_AT = 2000  # pairs, evenly spread, from which languages are guessed
-FEW_LINES = 50  # too few to compare the lengths of their sides
+FEW_LINES = 100  # too few to compare the lengths of their sides
 ENTITY = re.compile(r"&(?:[A-Za-z]\w+|#\d+|#x[0-9A-Fa-f]+);")
 LETTER = re.compile(r"[^\W\d_]")
 FREQUENT = {  # some of a language's most frequent words
@@ -170,7 +170,7 @@ def is_header(sides, languages) -> bool:
 
 
 def same_text(text) -> str:
-    """A text as it is compared: small letters, no spaces, one form of each character."""
+    """A text to compare: small letters, no spaces, each character in one form."""
     return "".join(unicodedata.normalize("NFKC", text).lower().split())
 
 
@@ -236,38 +236,17 @@ def are_numbers(texts) -> bool:
 
 def check_pairs(pairs, languages) -> list[str]:
     """Findings about pairs of texts in two languages, (source, target)."""
-    names = [
-        f"the {side}, {language_name(lang)},"
-        for side, lang in zip(("source", "target"), languages, strict=True)
-    ]
-    sides = list(zip(*(pair[:2] for pair in pairs), strict=True))
-    findings = [
-        f"{name} has no letters in most lines, as in {texts[0]!r}: are these sentences?"
-        for name, texts in zip(names, sides, strict=True)
-        if are_numbers(texts)
-    ]
-    found = {pair.line: entity for pair in pairs if (entity := _entity(pair))}
-    if found:
+    findings = []
+    if found := {pair.line: entity for pair in pairs if (entity := _entity(pair))}:
         what = f"HTML entities such as {next(iter(found.values()))}"
         findings.append(told([*found], "hold", what))
     if equal := [pair.line for pair in pairs if pair.source == pair.target]:
         findings.append(told(equal, "hold", "the same text on both sides"))
-    every = 1 + len(pairs) // LOOKED_AT
-    sides = [texts[::every] for texts in sides]
-    seen = list(map(_other, sides, languages))
-    if all(seen) and not any(map(_other, sides, reversed(languages))):
-        findings.append(
-            f"the source seems to be written in {seen[0]}, the target in {seen[1]}: "
-            "swap them, or --source and --target"
-        )
-    else:
-        findings += [
-            f"{name} seems to be written in {other}: is it the language you mean?"
-            for name, other in zip(names, seen, strict=True)
-            if other
-        ]
-    lengths = [list(map(len, texts)) for texts in sides]
-    if len(pairs) >= FEW_LINES and all(len({*own}) > 1 for own in lengths):
+    some = pairs[:: 1 + len(pairs) // LOOKED_AT]
+    sides = [[pair[side] for pair in some] for side in (0, 1)]
+    findings += _check_languages(sides, languages)
+    lengths = [[len(text) for text in texts] for texts in sides]
+    if len(some) >= FEW_LINES and all(len({*own}) > 1 for own in lengths):
         if (alike := statistics.correlation(*lengths)) < 0.2:
             findings.append(
                 "short sources don't have short targets (their lengths correlate by "
@@ -282,23 +261,41 @@ def _entity(pair):
     return next((entity for entity in found if html.unescape(entity) != entity), None)
 
 
-def _other(texts, lang):
-    """The letters or the language that texts are written in, unless it is lang's."""
-    letters = Counter(
-        unicodedata.name(letter, "?").split()[0]
-        for letter in "".join(LETTER.findall(" ".join(texts[:LOOKED_AT])))
-    )
-    if lang not in LETTERS or not letters:
-        return None
-    script = max(letters, key=letters.get)
-    if script not in LETTERS[lang].split():
-        return f"{script.capitalize()} letters" if script != "CJK" else "Chinese"
+def _check_languages(sides, languages):
+    """Findings about the texts of the source and of the target."""
+    seen = list(map(_seems_to_be, sides, languages))
+    if all(seen) and not any(map(_seems_to_be, sides, reversed(languages))):
+        return [
+            f"the source seems to be in {seen[0]} and the target in {seen[1]}: swap "
+            "them, or --source and --target"
+        ]
+    return [
+        f"the {side}, {language_name(lang)}, seems to be in {other}: is that right?"
+        for side, lang, other in zip(("source", "target"), languages, seen, strict=True)
+        if other
+    ]
+
+
+def _seems_to_be(texts, lang):
+    """The letters or the language that texts are in, if these aren't lang's, or None.
+
+    Of a language that stands in no table here, nothing is known but whether it has
+    letters.
+    """
+    scripts = Counter()
+    for character, count in Counter("".join(texts)).items():
+        if LETTER.match(character):
+            scripts[unicodedata.name(character, "?").split()[0]] += count
+    if are_numbers(texts):
+        return "numbers"
+    script = max(scripts, key=scripts.get)
+    if lang not in LETTERS or script not in LETTERS[lang].split():
+        return f"{script.capitalize()} letters" if lang in LETTERS else None
     words = Counter(word for text in texts for word in re.findall(r"\w+", text.lower()))
     counts = {
         code: sum(words[word] for word in known.split())
         for code, known in FREQUENT.items()
     }
     best = max(counts, key=counts.get)
-    if script != "LATIN" or counts[best] < max(10, 2 * counts[lang]):
-        return None
-    return language_name(best)
+    found = script == "LATIN" and counts[best] >= max(10, 2 * counts[lang])
+    return language_name(best) if found else None
