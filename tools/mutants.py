@@ -24,6 +24,7 @@ NEAREST = {  # the test files nearest to a module, if not just the one of its na
     "checkpoint": ["checkpoint", "training"],
     "data": ["data", "corpora"],
     "corpora": ["corpora", "data"],
+    "data_check": ["data_check", "corpora"],
     "guards": ["metrics"],
     "gold": ["gold", "corpora"],
     "transformer": ["transformer", "models"],

@@ -9,7 +9,8 @@ data           pairs, corpora, batches, buckets of similar length
 subwords       pieces of words, so that a small vocabulary writes any word
 files          text files found, read, checked, downloaded
 gold           links, sure and possible; gold sets on real text
-corpora        the Village, Multi30k, tab-separated files of one's own
+data_check     what is wrong with a text of one's own, or may be
+corpora        the Village, Multi30k, files of one's own
 
 attention      the masked softmax, additive attention, the other scores
 seq2seq        encoder, fixed-context decoder, attention decoder, and both ends joined

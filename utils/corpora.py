@@ -1,6 +1,7 @@
-"""Corpora: the Village, Multi30k, and tab-separated files of one's own.
+"""Corpora: the Village, Multi30k, and files of one's own.
 
-A corpus is split when it is loaded. Every fault of a file is said with its line.
+A corpus is split when it is loaded. Every fault of a file is said with its line. The
+options that errors name are those of `python -m utils.train`.
 """
 
 import random
@@ -9,6 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from utils.data import Corpus, Pair
+from utils.data_check import (
+    check_pairs,
+    is_header,
+    read_columns,
+    same_text,
+    skipped_lines,
+    without_repeats,
+)
 from utils.files import (
     cache_folder,
     check_sha256,
@@ -22,7 +31,6 @@ from utils.files import (
 from utils.gold import with_links
 from utils.guards import require_whole
 from utils.languages import check_language, language_name
-from utils.text import tokenize
 
 VILLAGE_FOLDER = Path(__file__).resolve().parent.parent / "data" / "village"
 VILLAGE_LANGS = ("en", "fr", "zh")
@@ -36,13 +44,14 @@ MULTI30K_SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 MULTI30K_SHA256 = read_sums(VILLAGE_FOLDER.parent / "multi30k.sha256")
 
 
-def check_direction(source: str, target: str, languages=None) -> None:
-    """ValueError unless these are codes of two languages, of `languages` if given."""
+def check_direction(source: str, target: str, languages=None) -> tuple[str, str]:
+    """Both codes; ValueError unless they are of two languages, among `languages`."""
     if languages and not (source in languages and target in languages):
         known = ", ".join(languages)
         raise ValueError(f"unknown direction {source}→{target}: choose two of {known}")
     if check_language(source) == check_language(target):
         raise ValueError(f"source and target are both {language_name(source)}")
+    return source, target
 
 
 # The Village corpus
@@ -108,7 +117,8 @@ def load_multi30k(source="de", target="en") -> Corpus:
     splits = {}
     for split in MULTI30K_SPLITS:
         sides = (multi30k_lines(split, lang) for lang in (source, target))
-        splits[split] = list(map(Pair, *sides))
+        rows = enumerate(zip(*sides, strict=True), 1)
+        splits[split] = [Pair(*texts, line=number) for number, texts in rows]
     return Corpus("Multi30k", source, target, splits)
 
 
@@ -131,7 +141,7 @@ def multi30k_file(name: str) -> Path:
     return download(MULTI30K_URL + name, sha256, path)
 
 
-# Tatoeba and other tab-separated files
+# Files of one's own
 
 
 def load_tsv(
@@ -143,70 +153,104 @@ def load_tsv(
     test=None,
     seed=0,
     skip_bad_lines=False,
+    quotes="auto",
 ) -> Corpus:
     """A tab-separated file of sentence pairs, such as Tatoeba's, split by seed.
 
     path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
-    environment variable LEARNING_TO_ALIGN_DATA names. columns: the languages of the
-    file's first two columns, (source, target) when None; one more column (attribution)
-    is ignored. valid, test: pairs in these splits; None for a tenth of all, 1000 at
-    most, or a little less where sentences repeat. Pairs that share a source or a target
-    sentence share a split. Languages without spaces are cut into characters; Chinese
-    isn't, where a line is segmented. Raises ValueError for numbers out of range and,
-    naming file and line, for bad lines. With skip_bad_lines, those are left out: not
-    UTF-8, too long, empty, with a wrong number of columns or an empty side
-    (corpus.skipped says why, by their numbers, from 1).
+    environment variable LEARNING_TO_ALIGN_DATA names. columns: those of source and
+    target, by number from 1, or by the names that the first line gives them; None for
+    the first two. valid, test: pairs in these splits; None for a tenth of all, 1000 at
+    most, or a little less where sentences repeat. A repeated pair is taken once; pairs
+    that share a source or a target sentence share a split. quotes: "undo" or "keep" the
+    quotation marks that Excel puts round a column; "auto" undoes them where they are
+    surely Excel's. corpus.findings says what was done, and what may be wrong. Raises
+    ValueError for options out of range, UTF-16 and columns of numbers and, naming file
+    and line, for bad lines. With skip_bad_lines, those are left out: not UTF-8, too
+    long, empty, with too few columns or an empty side (corpus.skipped says why, by
+    their numbers, from 1).
     """
-    check_direction(source, target)
-    order = (source, target) if columns is None else tuple(columns)
-    if sorted(map(str, order)) != sorted((source, target)):
-        raise ValueError(
-            f"columns names the languages of the first two columns, {source!r} and "
-            f"{target!r} in the order of the file, got {columns!r}"
-        )
-    for name, size in (("valid", valid), ("test", test)):
-        if size is not None:
-            require_whole(name, size, 0)
-    path, skipped = find_file(path), {}
-    lines = decode_lines(read_bytes(path), path, skipped)
-    width = next((n for n in map(_tsv_width, lines) if n in (2, 3)), 2)
-    pairs, texts = [], {}
-    for number, line in enumerate(lines, 1):
-        fault = skipped.get(number) or _tsv_fault(line, width)
-        if not fault:
-            sides = {
-                lang: _once(tokenize(text, lang))
-                for lang, text in zip(order, line.split("\t"), strict=False)
-            }
-            pair = Pair(sides[source], sides[target])
-            empty = [lang for lang in order if not sides[lang]]
-            fault = empty and f"the {empty[0]} side is empty; both need a sentence"
-        if not fault:
-            pairs.append(pair)
-            texts[id(pair)] = line.split("\t")[order.index(target)].strip()
-        elif skip_bad_lines:
-            skipped[number] = fault
-        else:
-            raise ValueError(f"{path}, line {number}: {fault}")
-    splits = split_pairs(pairs, {"valid": valid, "test": test}, seed)
-    references = {name: [texts[id(p)] for p in splits[name]] for name in HELD_OUT}
-    return Corpus(path.name, source, target, splits, skipped, references)
+    languages = check_direction(source, target)
+    path, bad = find_file(path), {}
+    lines = decode_lines(read_bytes(path), path, bad)
+    rows, findings = read_columns(lines, columns, quotes, path)
+    pairs, found = _read_pairs(rows, path, languages, bad, skip_bad_lines)
+    kept, repeats = without_repeats({"train": pairs})
+    splits = split_pairs(kept["train"], {"valid": valid, "test": test}, seed)
+    return Corpus(path.name, *languages, splits, bad, findings + found + repeats)
 
 
-def _tsv_width(line):
-    return 1 + line.count("\t")
+def load_parallel(
+    train,
+    valid=None,
+    test=None,
+    source="en",
+    target="fr",
+    held_out=None,
+    seed=0,
+    skip_bad_lines=False,
+) -> Corpus:
+    """Pairs of files with a sentence a line: the source's, and its translations.
+
+    train, valid, test: two files each, found, read and checked as by `load_tsv`. A
+    split without files is cut from train: held_out pairs, or a tenth as there. What
+    repeats in train, or is in test or valid as well, is left out of it. Raises
+    ValueError as `load_tsv` does, and unless both files have as many lines.
+    corpus.skipped goes by (split, number).
+    """
+    languages = check_direction(source, target)
+    splits, skipped, findings = {}, {}, []
+    for split, files in {"train": train, "valid": valid, "test": test}.items():
+        if files is None:
+            continue
+        if isinstance(files, str) or len(files) != 2:
+            raise ValueError(f"{split} must be two files, got {files!r}")
+        paths, bad = [find_file(file) for file in files], {}
+        where = " and ".join(map(str, paths))
+        sides = [decode_lines(read_bytes(path), path, bad) for path in paths]
+        if len(sides[0]) != len(sides[1]):
+            raise ValueError(
+                f"{where} have {len(sides[0]):,} and {len(sides[1]):,} lines: each "
+                "line needs its translation in the same line of the other file"
+            )
+        rows = list(zip(*sides, strict=True))
+        splits[split], found = _read_pairs(rows, where, languages, bad, skip_bad_lines)
+        findings += [f"{split}: {finding}" for finding in found]
+        skipped |= {(split, number): fault for number, fault in bad.items()}
+    splits, repeats = without_repeats(splits)
+    cut = {split: held_out for split in HELD_OUT if split not in splits}
+    splits |= split_pairs(splits["train"], cut, seed)
+    splits = {split: splits[split] for split in ("train", *HELD_OUT)}
+    name = ", ".join(Path(file).name for file in train)
+    return Corpus(name, *languages, splits, skipped, findings + repeats)
 
 
-def _tsv_fault(line, width):
-    """What is wrong with a line before its sentences are read, or None."""
-    if not line.strip():
-        return "the line is empty; remove it"
-    if _tsv_width(line) == width:
-        return None
-    return (
-        f"wrong number of columns, {_tsv_width(line)} instead of {width}; expected two "
-        "sentences with a tab between them (and a third column in all lines or in none)"
-    )
+def _read_pairs(rows, where, languages, bad, skip_bad_lines):
+    """Pairs, and findings. A row: two texts, a fault in words, or () to pass over.
+
+    Faults go to bad, by the number of their line; without skip_bad_lines, the first is
+    raised.
+    """
+    pairs, findings = [], []
+    if is_header(rows[0], languages):
+        findings.append(f"line 1 left out: it names columns, {' and '.join(rows[0])}")
+        rows[0] = ()
+    for number, row in enumerate(rows, 1):
+        fault = bad.get(number) or (row if isinstance(row, str) else None)
+        for lang, text in zip(languages, () if fault else row, strict=False):
+            if not any(c.isprintable() and not c.isspace() for c in text):
+                fault = fault or f"the {lang} side is empty; both need a sentence"
+        if fault and not skip_bad_lines:
+            advice = "--skip-bad-lines leaves such lines out"
+            raise ValueError(f"{where}, line {number}: {fault}; {advice}")
+        if fault:
+            bad[number] = fault
+        elif row:
+            pairs.append(Pair(*row, line=number))
+    findings += skipped_lines(bad)
+    if not pairs:
+        raise ValueError(f"{where}: no pair is left; {'; '.join(findings)}")
+    return pairs, findings + check_pairs(pairs, languages)
 
 
 def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict:
@@ -218,6 +262,9 @@ def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict
     """
     groups = _connected(pairs)
     random.Random(seed).shuffle(groups)
+    for name, size in sizes.items():
+        if size is not None:
+            require_whole(name, size, 0)
     tenth = max(1, min(1000, len(pairs) // 10))
     wanted = {split: tenth if size is None else size for split, size in sizes.items()}
     chosen = {split: [] for split in ("train", *sizes)}
@@ -229,7 +276,8 @@ def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict
         if len(chosen[split]) < enough or not chosen["train"]:
             raise ValueError(
                 f"{len(pairs)} pairs in {len(groups)} groups that share no sentence "
-                f"are too few for a split {split!r} of {size} and a training split"
+                f"are too few for a split {split!r} of {size} and a training split: "
+                "give more pairs, or a smaller --held-out"
             )
     return {split: [pairs[i] for i in sorted(own)] for split, own in chosen.items()}
 
@@ -244,9 +292,10 @@ def _connected(pairs):
             side = parent[side]
         return side
 
-    for pair in pairs:
-        parent[root(("source", pair.source))] = root(("target", pair.target))
+    keys = [tuple(map(same_text, pair[:2])) for pair in pairs]
+    for source, target in keys:
+        parent[root(("source", source))] = root(("target", target))
     groups = {}
-    for i, pair in enumerate(pairs):
-        groups.setdefault(root(("source", pair.source)), []).append(i)
+    for i, (source, _) in enumerate(keys):
+        groups.setdefault(root(("source", source)), []).append(i)
     return list(groups.values())

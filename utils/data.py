@@ -22,6 +22,7 @@ class Pair(NamedTuple):
     alignment: the gold links that are sure, (source word, target word) by place; None
     where unknown. possible: further ones, which a careful reader may draw or leave out.
     ends: of texts that have links, where the words of each side end, in characters.
+    line: the number of its line in a file of one's own.
     """
 
     source: tuple[str, ...] | str
@@ -30,20 +31,23 @@ class Pair(NamedTuple):
     tags: frozenset[str] = frozenset()
     possible: frozenset[tuple[int, int]] = frozenset()
     ends: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Corpus:
     """Sentence pairs in one direction; corpus["train"] is the list of a split.
 
-    skipped: lines of the file that were left out, number: reason (see load_tsv).
+    skipped: bad lines of the file that were left out, number: reason (see load_tsv).
+    findings: what was seen in the text, or done to it: one sentence for each kind.
     """
 
     name: str
     source_lang: str
     target_lang: str
     splits: dict[str, list[Pair]]
-    skipped: dict[int, str] = field(default_factory=dict)
+    skipped: dict = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
 
     def __getitem__(self, split: str) -> list[Pair]:
         if split not in self.splits:

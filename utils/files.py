@@ -13,6 +13,7 @@ import pooch
 DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
 LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
 LONGEST_LINE = 10_000  # characters
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST_RAW = 4 * LONGEST_LINE + 5  # bytes: four a letter, a mark before, an end
 
 
@@ -84,10 +85,10 @@ def _read_limited(file, path):
 def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
     """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
 
-    A byte-order mark, Windows line ends and empty lines at the end are accepted. Raises
-    ValueError for an empty, damaged or too large file and, naming the line, for another
-    encoding or an endless line. With bad, such a line is "" and what is wrong with it
-    goes there, by its number.
+    A byte-order mark, line ends of Windows and of old Macs (\\r alone) and empty lines
+    at the end are accepted. Raises ValueError for UTF-16, an empty, damaged or too
+    large file and, naming the line, for another encoding or an endless line. With bad,
+    such a line is "" and what is wrong with it goes there, by its number.
     """
     if path.suffix == ".gz":
         try:
@@ -95,8 +96,13 @@ def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
                 data = _read_limited(file, path)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a complete gzip file: {error}") from error
-    lines = []
-    for number, raw in enumerate(data.split(b"\n"), 1):
+    if data.startswith(UTF16_MARKS) or b"\0" in data[:1000]:
+        raise ValueError(
+            f"{path} is UTF-16, or no text at all: it begins with the bytes "
+            f"{data[:2].hex(' ').upper()}. Save it with the encoding UTF-8"
+        )
+    lines, end = [], b"\n" if b"\n" in data else b"\r"
+    for number, raw in enumerate(data.split(end), 1):
         try:
             lines.append(decode_line(raw, number))
         except ValueError as error:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from utils import corpora
 from utils.corpora import (
     load_multi30k,
+    load_parallel,
     load_tsv,
     load_village,
     split_pairs,
 )
 from utils.data import Pair
 from utils.files import DATA_VARIABLE
-from utils.text import Vocab
 
 # --- the Village, with a small corpus of the same form ----------------------------
 
@@ -72,7 +72,7 @@ def test_village_files_that_are_missing_or_changed(village, tmp_path):
         load_village("en", "fr", village)
 
 
-# --- tab-separated files ----------------------------------------------------------
+# --- files of one's own -----------------------------------------------------------
 
 TATOEBA = "Go.\tVa !\tCC-BY\nHi.\tSalut !\tCC-BY\nRun!\tCours\u00a0!\tCC-BY\n"
 
@@ -90,64 +90,82 @@ def tsv(tmp_path):
 
 
 @pytest.mark.parametrize("text", [TATOEBA, TATOEBA.replace("\tCC-BY", "") + "\n \t\n"])
-def test_tsv_form(tsv, text):
+def test_texts_stay_as_they_were_written(tsv, text):
     corpus = tsv(text, valid=1, test=1)
     assert repr(corpus) == "own.tsv en→fr: train 1, valid 1, test 1"
-    pairs = {" ".join(sum(p[:2], ())) for own in corpus.splits.values() for p in own}
-    assert pairs == {"go . va !", "hi . salut !", "run ! cours !"}
+    pairs = {pair[:2] for own in corpus.splits.values() for pair in own}
+    assert pairs == {("Go.", "Va !"), ("Hi.", "Salut !"), ("Run!", "Cours\u00a0!")}
+    odd = " «E\u0301 I»\u200c\u00a0 ", "e-mail @ X.org\x0b "
+    corpus = tsv("\ufeff" + "\t".join(odd) + "\r\n", columns=("2", "1"))
+    assert corpus["train"][0][:2] == odd[::-1] and corpus.findings == []
+    assert corpus.target_texts("train") == [odd[0]]
 
 
-@pytest.mark.parametrize("columns", [("en", "fr"), ("fr", "en")])
-def test_the_targets_that_are_scored_are_kept_as_written(tsv, columns):
-    sides = [{"en": f"{n}a", "fr": f"Le No {n} , là !"} for n in range(20)]
-    text = "".join("\t".join(row[lang] for lang in columns) + "\n" for row in sides)
-    corpus = tsv(text, columns=columns, valid=3, test=4)
-    assert corpus.target_texts("train")[0].startswith("Le no ")
-    assert corpus["train"][0].source[0][-1] == "a"
-    for split in ("valid", "test"):
-        numbers = [pair.target[2] for pair in corpus[split]]
-        found = corpus.target_texts(split)
-        assert found == [f"Le No {number} , là !" for number in numbers]
+@pytest.mark.parametrize("columns", [(2, 4), ["2", "4"], ("English", "French")])
+def test_columns_are_chosen_by_number_or_by_name(tsv, columns):
+    named = columns[0] == "English"
+    text = "id\tEnglish\tid of it\tFrench\n" * named + "1\tGo.\t5\tVa !\n"
+    text += "2\tHi.\t6\tSalut !\n3\tRun!\t7\tCours !\tCC-BY\n"
+    corpus = tsv(text, columns=columns)
+    found = {pair.line - named: pair[:2] for pair in corpus["train"]}
+    assert found == {1: ("Go.", "Va !"), 2: ("Hi.", "Salut !"), 3: ("Run!", "Cours !")}
+    said = f"1 line differs from most, which have 4 columns (line {3 + named})"
+    assert corpus.findings == [said] and corpus.skipped == {}
 
 
 def test_a_tenth_is_held_out_as_near_as_it_can_be(tsv):
     for count, repeats, held_out in ((3, 1, 1), (12_000, 1, 1000), (30, 7, 21)):
-        text = "".join(f"a{n}\tb{n}\n" for n in range(count)) * repeats
-        corpus = tsv(text, valid=None, test=None)
+        lines = [f"a{n}\tb{n}{' ' * k}\n" for k in range(repeats) for n in range(count)]
+        corpus = tsv("".join(lines), valid=None, test=None)
         assert len(corpus["valid"]) == len(corpus["test"]) == held_out
 
 
-COLUMNS = "wrong number of columns, %d instead of %d; expected two sentences with a tab"
+def test_a_pair_that_repeats_is_taken_once(tsv):
+    corpus = tsv("A.\tB.\n" * 2 + "a.\tB.\n" + "C.\tD.\n" * 7)
+    assert [pair.line for pair in corpus["train"]] == [1, 3, 4]
+    said = "7 lines left out: a pair that an earlier line has (lines 2, 5, 6, 7, 8, …)"
+    assert corpus.findings == [said]
+
+
+FEW = "too few columns, 1 instead of at least 2; expected two sentences with a tab"
 BAD_LINES = {  # a text of three lines, one of them bad: its number, what is said of it
-    "A.\tB.\nC.\nD.\tE.": (2, COLUMNS % (1, 2)),
-    "A.\tB.\tx\nC.\tD.\nE.\tF.\tx": (2, COLUMNS % (2, 3)),
-    "a\tb\tc\td\nA.\tB.\nC.\tD.": (1, COLUMNS % (4, 2)),
+    "A.\tB.\nC.\nD.\tE.": (2, FEW),
     "A.\tB.\n \t\nC.\tD.": (2, "the line is empty; remove it"),
     "A.\tB.\nC.\tD.\nE.\t": (3, "the fr side is empty; both need a sentence"),
     "\u200b \u2060\tA.\nB.\tC.\nD.\tE.": (1, "the en side is empty"),
     b"A.\tB.\ncaf\xe9\tC.\nE.\tF.": (2, "not UTF-8 .byte 0xe9."),
+    'A.\tB.\n"C.\tD."\tE.\nF.\tG.': (2, "a tab between quotation marks"),
+    '"A, ""B."""\tC.\n"D."\tE.\n' * 9 + '"F\tG.': (19, "quotation marks that don't"),
 }
 
 
 @pytest.mark.parametrize("text", BAD_LINES)
 def test_bad_lines_are_named_or_skipped_and_reported(tsv, text):
     number, match = BAD_LINES[text]
-    with pytest.raises(ValueError, match=f"own.tsv, line {number}: {match}"):
+    advice = "; --skip-bad-lines leaves such lines out$"
+    with pytest.raises(ValueError, match=f"own.tsv, line {number}: {match}.*{advice}"):
         tsv(text)
     corpus = tsv(text, skip_bad_lines=True)
     assert list(corpus.skipped) == [number] and len(corpus["train"]) == 2
     assert re.match(match, corpus.skipped[number])
     assert repr(corpus).endswith("train 2, valid 0, test 0, lines skipped 1")
+    reason = re.match("[^;(]*[^;( ]", corpus.skipped[number])[0]
+    assert f"1 line left out: {reason} (line {number})" in corpus.findings
+    with pytest.raises(ValueError, match="no pair is left; 1 line left out: .*line 1"):
+        tsv("A.", skip_bad_lines=True)
 
 
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"columns": ("en", "de")}, "columns names the languages of the first two"),
-        ({"columns": ("en",)}, "columns names the languages of the first two"),
+        ({"columns": (1, 1)}, "--columns must be two numbers from 1, .* got 1 1"),
+        ({"columns": (0, 2)}, "--columns must be two numbers from 1"),
+        ({"columns": ("Go.", "fr")}, "two names in the first line of .*Go., Va !"),
+        ({"columns": (1, 4)}, "line 1: too few columns, 3 instead of at least 4"),
         ({"target": "en"}, "source and target are both en .English."),
         ({"test": 1.0}, "test must be a whole number of at least 0, got 1.0"),
-        ({"valid": 2, "test": 1}, "3 pairs in 3 groups .* too few for a split"),
+        ({"valid": 2, "test": 1}, "3 pairs in 3 groups .*too few.* smaller --held-out"),
+        ({"quotes": True}, "quotes must be one of"),
     ],
 )
 def test_what_is_refused(tsv, options, message):
@@ -155,6 +173,47 @@ def test_what_is_refused(tsv, options, message):
         tsv(TATOEBA, **options)
     with pytest.raises(ValueError, match="direction en→it: choose two of en, fr, zh$"):
         load_village("en", "it")
+
+
+@pytest.fixture
+def parallel(tmp_path):
+    """Loads two texts for each split, from a plain file and from one with gzip."""
+
+    def load(skip_bad_lines=False, **texts):
+        files = {}
+        for split, (source, target) in texts.items():
+            paths = tmp_path / f"{split}.en", tmp_path / f"{split}.fr.gz"
+            paths[0].write_text(source, "utf-8")
+            paths[1].write_bytes(gzip.compress(target.encode()))
+            files[split] = paths
+        return load_parallel(**files, held_out=1, skip_bad_lines=skip_bad_lines)
+
+    return load
+
+
+def test_parallel_files_are_read_and_share_no_pair(parallel):
+    train = "Go.\nHi.\nRun!\nHi.\nNo.\n", "Va !\nSalut !\nCours !\nSalut !\nNon.\n"
+    corpus = parallel(train=train, test=("Hi.\nHi.\nYes.", "Salut !\nSalut !\nOui."))
+    assert repr(corpus) == "train.en, train.fr.gz en→fr: train 2, valid 1, test 3"
+    assert corpus.target_texts("test") == ["Salut !", "Salut !", "Oui."]
+    rest = {pair[:2] for split in ("train", "valid") for pair in corpus[split]}
+    assert rest == {("Go.", "Va !"), ("Run!", "Cours !"), ("No.", "Non.")}
+    said = "train: 2 lines left out: a pair that test has (lines 2, 4)"
+    assert corpus.findings == [said]
+    with pytest.raises(ValueError, match="no pair is left to train on; train: 5 lines"):
+        parallel(train=train, test=train, valid=("A.", "B."))
+
+
+def test_parallel_files_that_are_refused(parallel):
+    with pytest.raises(ValueError, match="train.fr.gz have 2 and 1 lines: each line"):
+        parallel(train=("A.\nB.\n", "C.\n"))
+    bad = {"train": ("A.\nB.", "C.\nD."), "valid": ("A.\n\nB.", "C.\nD.\nE.")}
+    with pytest.raises(ValueError, match="valid.fr.gz, line 2: the en side is empty"):
+        parallel(**bad)
+    bad["train"] = ["".join(f"{side}{n}\n" for n in range(9)) for side in "AB"]
+    assert list(parallel(skip_bad_lines=True, **bad).skipped) == [("valid", 2)]
+    with pytest.raises(ValueError, match="train must be two files, got 'a.en'"):
+        load_parallel("a.en")
 
 
 # --- splits -----------------------------------------------------------------------
@@ -165,7 +224,7 @@ NUMBERS, SIZES = st.integers(0, 12), st.integers(0, 4)
 @tries
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1), SIZES, SIZES, NUMBERS)
 def test_splits_share_no_sentence_and_lose_no_pair(numbers, valid, test, seed):
-    pairs = [Pair((f"s{a}",), (f"t{b}",)) for a, b in numbers]
+    pairs = [Pair(f"s{a}", f"t{b}") for a, b in numbers]
     wanted = {"valid": valid, "test": test}
     try:
         splits = split_pairs(pairs, wanted, seed)
@@ -186,10 +245,10 @@ def test_splits_share_no_sentence_and_lose_no_pair(numbers, valid, test, seed):
 
 
 def test_split_ties_sentences_through_other_pairs_and_draws():
-    chain = [Pair((f"s{i}",), (f"t{j}",)) for i in range(5) for j in (i, i + 1)]
+    chain = [Pair(f"s{i}", f"t{j}") for i in range(5) for j in (i, i + 1)]
     with pytest.raises(ValueError, match="10 pairs in 1 groups"):
         split_pairs(chain, {"test": 2})
-    pairs = [Pair((f"{i:02}",), (str(-i),)) for i in range(100)]
+    pairs = [Pair(f"{i:02}", str(-i)) for i in range(100)]
     found = {tuple(split_pairs(pairs, {"test": 10}, seed)["test"]) for seed in range(9)}
     assert len(found) == 9
 
@@ -220,7 +279,7 @@ def test_multi30k_is_the_users_own_or_downloaded(tmp_path, monkeypatch):
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     corpus = load_multi30k("en", "fr")
     assert repr(corpus) == "Multi30k en→fr: train 2, valid 2, test 2"
-    assert corpus["test"][0] == Pair(("street", "."), ("l'", "ami", "."))
+    assert corpus["test"][0] == Pair("Street.", "L'ami.", line=1)
     assert corpus.target_texts("valid")[1] == "L'ami, val"
     (folder / "val.en.gz").write_bytes(b"changed")
     with pytest.raises(ValueError, match="val.en.gz has .* left as it is"):
@@ -236,8 +295,5 @@ def test_multi30k_is_the_users_own_or_downloaded(tmp_path, monkeypatch):
 def test_multi30k_as_published():
     corpus = load_multi30k()
     assert tuple(map(len, corpus.splits.values())) == (29_000, 1_014, 1_000)
-    german = "zwei junge weiße männer sind im freien in der nähe vieler büsche ."
-    assert " ".join(corpus["train"][0].source) == german
-    for side, (lang, size) in enumerate({"de": 7855, "en": 5924}.items()):
-        words = [pair[side] for pair in corpus["train"]]
-        assert len(Vocab(words, lang, min_freq=2)) == size
+    german = "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    assert corpus["train"][0].source == german

@@ -30,6 +30,7 @@ def write(path, content):
 def test_a_file_is_read_the_same_in_every_form(tmp_path, name):
     for text in "\ufeffa\tb\nc\td", "a\tb\r\nc\td\r\n\r\n \t\r\n":
         assert lines(write(tmp_path / name, text)) == ["a\tb", "c\td"]
+    assert lines(write(tmp_path / name, "a\tb\rc\td\r")) == ["a\tb", "c\td"]
     # Other line separators are part of a sentence, and 10,000 letters are a line.
     text = "a\u2028b\tx\x85y\n\nc\td\t\n" + "b" * 10_000
     assert lines(write(tmp_path / name, text)) == text.split("\n")
@@ -42,6 +43,12 @@ CUT = gzip.compress(b"a\tb\n" * 99, mtime=0)[:-9]
     "name, content, message",
     [
         ("a.tsv", b"Go.\tVa !\nHi.\tcaf\xe9\n", "line 2: not UTF-8 .byte 0xe9.; save"),
+        (
+            "a.tsv",
+            "a\tb".encode("utf-16-le"),
+            "no text at all: .* bytes 61 00. Save it",
+        ),
+        ("a.tsv.gz", gzip.compress("a".encode("utf-16")), "is UTF-16, .* bytes FF FE"),
         ("a.tsv", b"\xef\xbb\xbf\r\n\n", "is empty: expected one sentence a line"),
         ("a.tsv", b"a\n" + b"b" * 10_001, "line 2: more than 10,000 characters"),
         ("a.tsv.gz", CUT, "is not a complete gzip file"),

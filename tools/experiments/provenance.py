@@ -42,7 +42,8 @@ def load(name):
     if kind == "Multi30k":
         return load_multi30k(*languages)
     if kind == "Tatoeba":
-        more = {"columns": ("en", "zh"), "skip_bad_lines": True}
+        columns = (1, 2) if languages[0] == "en" else (2, 1)
+        more = {"columns": columns, "skip_bad_lines": True}
         return load_tsv("tatoeba/cmn.txt", *languages, **more)
     return getattr(tasks, name)()
 
