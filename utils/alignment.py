@@ -124,7 +124,7 @@ def attention_on_gold(weights, pairs):
             gold = [j for j, target in links if target == i]
             mass.append(float(w[i, gold].sum()))
             hits.append(int(w[i].argmax()) in gold)
-            chance.append(len(gold) / w.shape[1])
+            chance.append(len(gold) / len(pair.source))
     check_linked(mass)
     return GoldAttention(*(sum(x) / len(x) for x in (mass, hits, chance)))
 

@@ -37,6 +37,7 @@ def test_a_file_is_read_the_same_in_every_form(tmp_path, name):
 
 
 CUT = gzip.compress(b"a\tb\n" * 99, mtime=0)[:-9]
+UTF16 = gzip.compress("a".encode("utf-16"), mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ CUT = gzip.compress(b"a\tb\n" * 99, mtime=0)[:-9]
             "a\tb".encode("utf-16-le"),
             "no text at all: .* bytes 61 00. Save it",
         ),
-        ("a.tsv.gz", gzip.compress("a".encode("utf-16")), "is UTF-16, .* bytes FF FE"),
+        ("a.tsv.gz", UTF16, "is UTF-16, .* bytes FF FE"),
         ("a.tsv", b"\xef\xbb\xbf\r\n\n", "is empty: expected one sentence a line"),
         ("a.tsv", b"a\n" + b"b" * 10_001, "line 2: more than 10,000 characters"),
         ("a.tsv.gz", CUT, "is not a complete gzip file"),

@@ -113,7 +113,7 @@ def test_a_headline_follows_its_rule():
 )
 def test_a_date_is_written_in_its_form(day, form, text):
     pair = tasks.write_date(date.fromisoformat(day), form)
-    assert pair == (tuple(text), tuple(day), pair.alignment, {form}, frozenset())
+    assert pair[:4] == (tuple(text), tuple(day), pair.alignment, {form})
 
 
 def test_digits_are_linked_with_their_digits_and_months_with_their_names():
@@ -159,7 +159,7 @@ def test_joined_pairs():
         a, b = pair.source[0][1], pair.source[3][1]
         assert a != b and pair.source == (f"s{a}", ",", "but", f"s{b}", ".")
         assert pair.target == (f"t{a}", ",", "mais", f"t{b}", ".")
-        assert pair[2:] == (None, tags, frozenset())  # no link of a part is left
+        assert pair[2:5] == (None, tags, frozenset())  # no link of a part is left
     for place in (0, 3):  # everyone is first once, and second once
         assert sorted(p.source[place] for p in joined) == ["s0", "s1", "s2", "s3"]
     assert tasks.join_pairs(pairs) == joined != tasks.join_pairs(pairs, seed=1)
