@@ -31,8 +31,10 @@ def kinds_of(row) -> frozenset:
     return frozenset(row.kinds.split())
 
 
-def of_kind(kind, rows) -> list:
-    return [row for row in rows if kind in kinds_of(row)]
+@cache
+def people_of(kinds) -> list:
+    rows, names = nouns_of(kinds), ("kin", "group", "plain", "trade")
+    return [[row for row in rows if name in kinds_of(row)] for name in names]
 
 
 def in_dress(noun):
@@ -97,9 +99,12 @@ class Draw:
             avoid(self.locked)
             self.mode = self.one(modes)
 
+    def unused(self, rows):
+        return [row for row in rows if row.key not in self.used]
+
     def pick(self, rows):
         """A row whose word isn't in the sentence yet."""
-        row = self.one([r for r in rows if r.key not in self.used])
+        row = self.one(self.unused(rows))
         self.used |= {row.key, getattr(row, "fr", row.key)}
         return row
 
@@ -159,9 +164,7 @@ class Draw:
 
     def by_noun(self, kinds, subject, plural):
         """my aunt, the girls, this woman, the baker"""
-        pool = [r for r in nouns_of(" ".join(kinds)) if r.key not in self.used]
-        kin, group = of_kind("kin", pool), of_kind("group", pool)
-        plain, trade = of_kind("plain", pool), of_kind("trade", pool)
+        kin, group, plain, trade = map(self.unused, people_of(" ".join(kinds)))
         if "child" in kinds or self.p(0.1):
             group.append(table("nouns")["child"])
         group, trade = group if plural else [], trade if subject else []
@@ -212,7 +215,7 @@ class Draw:
     def somebody(self, kinds, subject=False):
         """A person or an animal for one of the roles."""
         rows = nouns_of(kinds)
-        animals = of_kind("animal", rows)
+        animals = [row for row in rows if "animal" in kinds_of(row)]
         if animals and (len(animals) == len(rows) or self.p(0.25)):
             return self.animal(animals)
         kinds = (k for k in kinds.split() if not k.startswith("animal"))

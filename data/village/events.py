@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from core import Adverb, Clause, Place, Relative, nouns_of, table
-from draw import Draw, avoid, in_dress, kinds_of, of_kind
+from draw import Draw, avoid, in_dress, kinds_of
 
 TIME_CHANCE = {"past": 0.68, "habit": 0.65, "future": 0.75, "prog": 0.35}
 
@@ -16,16 +16,23 @@ def labels(row) -> frozenset:
 
 
 @cache
-def modes_of(frame) -> frozenset:
-    return frozenset(frame.modes.split())
+def frames_of(wanted, without, modes) -> list:
+    found = [f for f in table("frames").values() if modes & set(f.modes.split())]
+    found = [f for f in found if wanted is None or labels(f) & wanted]
+    return [f for f in found if not labels(f) & without]
 
 
-def suits(kinds, np) -> bool:
-    """Can the phrase have a role that asks for these kinds?"""
-    kinds = set(kinds.split())
-    if np.noun is None:
-        return bool(kinds & {"person", "adult", "young"})
-    return bool(kinds & {np.noun.key, *kinds_of(np.noun)})
+@cache
+def places_of(kinds) -> list:
+    wanted, rows = set(kinds.lstrip("+").split()), table("places").values()
+    return [row for row in rows if wanted & {row.key, *kinds_of(row)}]
+
+
+@cache
+def suits(kinds, noun) -> bool:
+    """Can somebody or something have a role that asks for these kinds?"""
+    known = {noun.key, *kinds_of(noun)} if noun else {"person", "adult", "young"}
+    return not known.isdisjoint(kinds.split())
 
 
 def has_object(frame) -> bool:
@@ -106,11 +113,8 @@ def only_fits(clause):
 class Events(Draw):
     def frames(self, wanted=None, without=(), modes=None):
         """The frames of the mode that have a wanted label and no unwanted one."""
-        rows, modes = table("frames").values(), modes or (self.mode,)
-        found = [f for f in rows if not modes_of(f).isdisjoint(modes)]
-        if wanted is not None:
-            found = [f for f in found if labels(f) & set(wanted)]
-        return [f for f in found if not labels(f) & set(without)]
+        wanted = None if wanted is None else frozenset(wanted)
+        return frames_of(wanted, frozenset(without), frozenset(modes or (self.mode,)))
 
     # Relative clauses
 
@@ -230,22 +234,20 @@ class Events(Draw):
         return clause
 
     def verb(self, frames, subj, obj):
-        if subj is not None:
-            frames = [f for f in frames if suits(f.subj, subj)]
-        if obj is not None:
-            frames = [f for f in frames if suits(f.obj, obj)]
+        for role, np in (("subj", subj), ("obj", obj)):
+            if np is not None:
+                frames = [f for f in frames if suits(getattr(f, role), np.noun)]
         if not self.in_relative:  # no swimming, no loving while it snows
             out = self.stopped_by | ({"state"} if self.no_state else set())
             frames = [f for f in frames if not labels(f) & out]
-        frames = [f for f in frames if f.key not in self.used]
-        frame = self.weighted([(f, float(f.weight)) for f in frames])
+        frame = self.weighted([(f, float(f.weight)) for f in self.unused(frames)])
         label = frame.flags.rpartition("class:")[2]
-        self.used |= {frame.key, label} & set(table("frames"))
+        self.used |= {frame.key, label} & table("frames").keys()
         return frame
 
     def role_object(self, frame, subj):
         rows = nouns_of(frame.obj)
-        people = of_kind("person", rows)
+        people = [row for row in rows if "person" in kinds_of(row)]
         if people and (len(people) == len(rows) or self.p(0.6)):
             return self.somebody(frame.obj)
         if frame.has("class:wear") and maybe_a_man(subj):
@@ -278,9 +280,7 @@ class Events(Draw):
         avoid(obj.rel and not clause.shift)
 
     def place(self, kinds, subj=None):
-        wanted = set(kinds.lstrip("+").split())
-        rows = [r for r in table("places").values() if r.noun not in self.used]
-        row = self.one([r for r in rows if wanted & {r.key, *kinds_of(r)}])
+        row = self.one([r for r in places_of(kinds) if r.noun not in self.used])
         prep = table("preps")[row.prep]
         if row.prep == "home":
             return Place(prep, None)

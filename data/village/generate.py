@@ -116,8 +116,7 @@ class Writer:
         while any(left):
             k = max(range(len(left)), key=lambda b: left[b] / max(1, quota[b]))
             _, _, hows = buckets[k]
-            row = self.write(hows[int(rng.random() * len(hows))], accept)
-            if row is not None:
+            if row := self.write(hows[int(rng.random() * len(hows))], accept):
                 left[bucket(size(row), buckets)] -= 1
                 rows.append(row)
         return rows
@@ -146,8 +145,7 @@ def held_out(writer):
 
     with draw.setting(force_held=True):
         while any(left.values()):
-            row = writer.write(next(hows), accept)
-            if row is not None:
+            if row := writer.write(next(hows), accept):
                 left.update({pair: left[pair] - 1 for pair in draw.pairs & HELD_OUT})
                 rows.append(row)
     return rows
@@ -232,7 +230,6 @@ def enough(test, pool):
 
     Each changes places with one as long, whose own phenomena are frequent.
     """
-
     for tag in sorted(counted(pool)):
         here = counted(test)
         often = {t for t in here if here[t] > 2 * ENOUGH} - SPECIAL
