@@ -3,6 +3,7 @@
 In reading order; a module imports only from those above it, `utils.exercises` apart.
 
 guards         what a number or a name must be, in words
+options        a command's options, as fields that carry help and limits
 languages      their codes, and which have no spaces between words
 text           tokens and back to sentences, vocabularies that read and write
 data           pairs, corpora, batches, buckets of similar length
@@ -34,7 +35,7 @@ step_figure    one step of a translation as a picture
 explorer       a translation step by step, in the browser
 tasks          questions, headlines, dates by the same modules
 
-processes      one training on several processes or machines
+processes      threads, devices; one training on several processes
 recipe         a training on real text: settings, vocabularies, the best model kept
 report         what a training says, and the files beside its model
 train          the training command: python -m utils.train --help

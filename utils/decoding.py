@@ -115,32 +115,33 @@ def extend_beam(beam, steps, weights, beam_size, length_penalty=0.0):
     return Beam(ids, log_probs[rows, nth], lengths[rows], ended, weights), rows
 
 
-def beam_is_settled(beam, beam_size, max_steps, length_penalty=0.0):
-    """(B,): True where no hypothesis can overtake the best of its sentence any more.
+def beam_is_settled(beam, beam_size, max_steps, length_penalty=0.0, n_best=1):
+    """(B,): True where no hypothesis can join the n_best of its sentence any more.
 
     A log-probability only falls, and a length ends at max_steps: that bounds the score.
     """
     scores = beam.log_probs / beam.lengths**length_penalty
     bounds = beam.log_probs / max_steps**length_penalty
     bounds = bounds.masked_fill(beam.ended, -torch.inf).view(-1, beam_size)
-    best = slice(None, None, beam_size)  # the first of each sentence
-    return beam.ended[best] & (bounds.amax(dim=1) <= scores[best])
+    ended = beam.ended.view(-1, beam_size)[:, :n_best].all(dim=1)
+    return ended & (bounds.amax(dim=1) <= scores.view(-1, beam_size)[:, n_best - 1])
 
 
 @torch.no_grad()
 def beam_search(
-    model, source, source_lens, beam_size, max_steps=None, length_penalty=0.0
+    model, source, source_lens, beam_size, max_steps=None, length_penalty=0.0, n_best=1
 ):
-    """The best translation found when `beam_size` hypotheses are followed at a time.
+    """The best translations found when `beam_size` hypotheses are followed at a time.
 
-    source (B, S), source_lens (B,) and max_steps as for `greedy_decode` -> ids (B, T),
-    log-probabilities (B,), weights (B, T, S) or None. The best has the highest
-    log-probability / length ** length_penalty; its length counts <eos>. 0 ranks by
-    log-probability, 1 by its mean over the words. A hypothesis that the cap cuts
-    competes as it is. Raises ValueError for numbers out of range.
+    source (B, S), source_lens (B,) and max_steps as for `greedy_decode` -> ids (N, T),
+    log-probabilities (N,), weights (N, T, S) or None: N = B * n_best, those of a
+    sentence side by side, the best first. The best has the highest log-probability /
+    length ** length_penalty; its length counts <eos>. 0 ranks by log-probability, 1 by
+    its mean over the words. A hypothesis that the cap cuts competes as it is. Raises
+    ValueError for numbers out of range.
     """
     max_steps = step_limit(source, max_steps)
-    check_search(beam_size, length_penalty)
+    check_search(beam_size, length_penalty, n_best)
     model.eval()
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
     sentences = torch.arange(len(source))  # those that aren't settled yet
@@ -154,24 +155,28 @@ def beam_search(
         steps = writable(logits.squeeze(1).log_softmax(dim=-1))
         weights = getattr(state, "attention_weights", None)
         beam, rows = extend_beam(beam, steps, weights, beam_size, length_penalty)
-        going = ~beam_is_settled(beam, beam_size, max_steps, length_penalty)
+        going = ~beam_is_settled(beam, beam_size, max_steps, length_penalty, n_best)
         going &= beam.ids.shape[1] <= max_steps
         for n in (~going).nonzero()[:, 0]:
-            found[sentences[n].item()] = select_rows(beam, n.view(1) * beam_size)
+            best = n * beam_size + torch.arange(n_best)
+            found[sentences[n].item()] = select_rows(beam, best)
         sentences, kept = sentences[going], going.repeat_interleave(beam_size)
         state = select_rows(state, rows[kept])
         beam = select_rows(beam, kept.nonzero()[:, 0])
     best = [found[b] for b in range(len(source))]
-    ids = pad_sequence([one.ids[0, 1:] for one in best], True, PAD_ID)
+    ids = pad_sequence([ids[1:] for one in best for ids in one.ids], True, PAD_ID)
     log_probs = torch.cat([one.log_probs for one in best])
     if weights is not None:
-        weights = pad_sequence([one.weights[0] for one in best], True)
+        weights = pad_sequence([row for one in best for row in one.weights], True)
     return ids, log_probs, weights
 
 
-def check_search(beam_size, length_penalty):
+def check_search(beam_size, length_penalty, n_best=1):
     """ValueError, in words, unless a search can be run with these numbers."""
     require_whole("beam_size", beam_size)
+    require_whole("n_best", n_best)
+    if n_best > beam_size:
+        raise ValueError(f"n_best is {n_best}, and a beam of {beam_size} has no more")
     if not isinstance(length_penalty, (int, float)) or not 0 <= length_penalty <= 10:
         raise ValueError(
             f"length_penalty must be at least 0 and finite, got {length_penalty!r}: "
@@ -213,9 +218,9 @@ def require_fit(model, src_vocab, tgt_vocab):
         require_finite(f"the numbers in {name}", parameter)
 
 
-def require_room(ids, name, most=MAX_SOURCE):
+def require_room(sentence, ids, name, most=MAX_SOURCE):
     """ValueError, in words, unless a sentence has a word, and at most so many ids."""
-    if not ids:
+    if not ids or isinstance(sentence, str) and not sentence.strip():
         raise ValueError(f"there is nothing to translate: {name} has no word")
     if len(ids) > most:
         raise ValueError(
@@ -233,6 +238,7 @@ class Translation(NamedTuple):
     attention_weights: torch.Tensor | None  # (len(tokens), len(source_tokens))
     unknown: list[str]  # source words that the vocabulary doesn't have, read as <unk>
     words: list[str]  # what the tokens spell, without <eos>
+    log_prob: float | None = None  # of the tokens, in nats; by beam search alone
 
 
 def translate(
@@ -244,37 +250,45 @@ def translate(
     max_steps=None,
     beam_size=1,
     length_penalty=0.0,
+    n_best=None,
 ):
     """Translate a text (str) -> Translation; a list of texts -> a list of them.
 
     Sentences of like length share a batch; the result is in the order given.
     beam_size: 1 for greedy decoding, more for `beam_search` with this length_penalty.
+    n_best: a list of the so many best Translations in place of one, by `beam_search`.
     A word that isn't in the vocabulary is read as <unk> and listed in `unknown`.
     Raises TypeError for what is no text; ValueError for a text without words or of more
     than MAX_SOURCE pieces, vocabularies of another size than the model's, a model with
     numbers that are NaN or infinite, options out of range.
     """
+    n = 1 if n_best is None else n_best
     require_whole("batch_size", batch_size)
-    check_search(beam_size, length_penalty)
+    check_search(beam_size, length_penalty, n)
     require_fit(model, src_vocab, tgt_vocab)
     one = not isinstance(text, (list, tuple))
-    sources = [src_vocab.encode(each) for each in ([text] if one else text)]
-    for number, source in enumerate(sources):
-        require_room(source.ids, f"sentence {number}")
+    texts = [text] if one else text
+    sources = list(map(src_vocab.encode, texts))
+    for number, (each, source) in enumerate(zip(texts, sources, strict=True)):
+        require_room(each, source.ids, f"sentence {number}")
     order = sorted(range(len(sources)), key=lambda i: len(sources[i].ids))
-    results = {}
-    for chosen in cut(order, batch_size):
-        source, source_lens = pad([[*sources[i].ids, EOS_ID] for i in chosen])
-        if beam_size == 1:
-            ids, weights = greedy_decode(model, source, source_lens, max_steps)
-        else:
-            ids, _, weights = beam_search(
-                model, source, source_lens, beam_size, max_steps, length_penalty
-            )
-        for row, i in enumerate(chosen):
-            w = None if weights is None else weights[row]
-            results[i] = _translation(sources[i], ids[row], w, tgt_vocab)
-    return results[0] if one else [results[i] for i in range(len(sources))]
+    found, options = {}, (max_steps, length_penalty, n)
+    with next(model.parameters()).device:  # new tensors are where the model is
+        for chosen in cut(order, batch_size):
+            batch = pad([[*sources[i].ids, EOS_ID] for i in chosen])
+            if beam_size == 1 and n_best is None:
+                ids, weights = greedy_decode(model, *batch, max_steps)
+                log_probs = [None] * len(ids)
+            else:
+                ids, log_probs, weights = beam_search(
+                    model, *batch, beam_size, *options
+                )
+            weights = [None] * len(ids) if weights is None else weights
+            rows = list(zip(ids, log_probs, weights, strict=True))
+            for i, own in zip(chosen, cut(rows, n), strict=True):
+                found[i] = [_translation(sources[i], tgt_vocab, *row) for row in own]
+    results = [found[i] if n_best else found[i][0] for i in range(len(sources))]
+    return results[0] if one else results
 
 
 def translate_tokens(model, sentences, src_vocab, tgt_vocab, **options):
@@ -284,11 +298,11 @@ def translate_tokens(model, sentences, src_vocab, tgt_vocab, **options):
     return translate(model, list(sentences), src_vocab, tgt_vocab, **options)
 
 
-def _translation(source, ids, weights, tgt_vocab):
-    ids = ids[ids != PAD_ID]  # PAD stands after <eos> alone
+def _translation(source, tgt_vocab, ids, log_prob, weights):
+    ids = ids[ids != PAD_ID].cpu()  # PAD stands after <eos> alone
     tokens, source_tokens = tgt_vocab.to_tokens(ids), [*source.tokens, EOS]
     if weights is not None:
-        weights = weights[: len(tokens), : len(source_tokens)]
+        weights = weights[: len(tokens), : len(source_tokens)].cpu()
     return Translation(
         tgt_vocab.decode(ids),
         tokens,
@@ -296,4 +310,5 @@ def _translation(source, ids, weights, tgt_vocab):
         weights,
         source.unknown,
         tgt_vocab.to_words(ids),
+        log_prob if log_prob is None else log_prob.item(),
     )

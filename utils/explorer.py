@@ -62,7 +62,7 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     forced, and what `translate` raises.
     """
     forced, read = forced or {}, src_vocab.encode(sentence)
-    require_room(read.ids, "the sentence", MAX_WORDS)
+    require_room(sentence, read.ids, "the sentence", MAX_WORDS)
     for word in forced.values():
         if word not in tgt_vocab and word not in (EOS, UNK):
             raise ValueError(

@@ -1,29 +1,66 @@
-"""One training on several processes or machines: DistributedDataParallel.
+"""Where a model computes: threads, device; one training on several processes.
 
 `python -m torch.distributed.run` starts the processes; each takes its rows of every
-batch.
+batch, and DistributedDataParallel shares their gradients.
 """
 
 import os
 import time
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from utils.options import Options, setting
 from utils.training import train_step
 
 
+@dataclass(frozen=True)
+class Machine(Options):
+    """Where a model computes."""
+
+    threads: int = setting(1, "threads; no more than there are idle cores", 1, 1024)
+    device: str = setting(
+        "auto", "auto: cuda if there, else cpu", choices=("auto", "cpu", "cuda", "mps")
+    )
+
+    def start(self) -> torch.device:
+        """Set the threads, find the device; ValueError if it isn't there."""
+        torch.set_num_threads(self.threads)
+        found = ["cpu"] + ["cuda"] * torch.cuda.is_available()
+        found += ["mps"] * torch.backends.mps.is_available()
+        name = self.device
+        if name == "auto":
+            name = "cuda" if "cuda" in found else "cpu"
+        if name not in found:
+            there = " and ".join(found)
+            raise ValueError(f"the device {name} isn't there: PyTorch finds {there}")
+        own = f":{os.environ.get('LOCAL_RANK', 0)}" if name == "cuda" else ""
+        return torch.device(name + own)
+
+
+def random_state(device, stored=None) -> list[int]:
+    """The state of a device's own random numbers; stored: taken up before."""
+    if device.type == "cpu":  # this one is stored by the Trainer
+        return []
+    module = torch.get_device_module(device)
+    if stored:
+        module.set_rng_state(torch.tensor(stored, dtype=torch.uint8, device="cpu"))
+    return module.get_rng_state().tolist()
+
+
+# Several processes
+
+
 def join_processes():
-    """(rank, world, device): this process's number, and of how many."""
-    local = os.environ.get("LOCAL_RANK")
-    device = f"cuda:{local or 0}" if torch.cuda.is_available() else "cpu"
-    if local is None:
-        return 0, 1, device
+    """(rank, world): this process's number, and of how many."""
+    if "LOCAL_RANK" not in os.environ:
+        return 0, 1
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    return dist.get_rank(), dist.get_world_size(), device
+        dist.init_process_group()
+    return dist.get_rank(), dist.get_world_size()
 
 
 def is_first_here() -> bool:
@@ -71,23 +108,3 @@ def share_training(trainer, rank, world):
 
     trainer.loss_function = lambda _, batch: together(batch)
     trainer.step_function = step
-
-
-class OnDevice:
-    """A BatchLoader whose batches are moved to a device."""
-
-    def __init__(self, loader, device):
-        self.loader, self.device = loader, device
-
-    def __getattr__(self, name):  # what else is asked of it, the loader answers
-        return getattr(self.loader, name)
-
-    def __len__(self):
-        return len(self.loader)
-
-    def __iter__(self):
-        return self.epoch(0)
-
-    def epoch(self, k):
-        for batch in self.loader.epoch(k):
-            yield type(batch)(*(column.to(self.device) for column in batch))

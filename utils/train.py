@@ -2,332 +2,209 @@
 
     python -m utils.train --tsv pairs.tsv --source fr --target en --out models/fr-en
 
-`python -m utils.train --help` has all options, `utils.recipe` what they set.
+`python -m utils.train --help` has all options, `utils.recipe` those of the model.
 """
 
-import argparse
-import hashlib
-import re
-import shlex
 import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback while PyTorch comes
+
+import hashlib
+import os
+import shlex
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from utils.checkpoint import load_checkpoint
-from utils.corpora import load_multi30k, load_tsv, load_village
+from filelock import FileLock, Timeout
+
+from utils import options
+from utils.checkpoint import load_checkpoint, require_equal
+from utils.corpora import load_multi30k, load_parallel, load_tsv
 from utils.files import find_file, in_words, model_file, read_bytes
+from utils.options import dashed, setting
 from utils.processes import is_first_here, join_processes
-from utils.recipe import FROM_MODEL, LOSSES, SIZES, SUBWORDS, Settings, fit
-from utils.report import Report, counted, finish, say
+from utils.recipe import FROM_MODEL, SIZES, Settings, fit, sizes_of
+from utils.report import Report, finish, say
 
-MAY_CHANGE = ("num_epochs", "lr", "patience", "loss", "tsv", "out", "resume")
-STORED = ("tsv", "corpus", "source", "target", "columns", "held_out", "skip_bad_lines")
-STORED += ("patience", "loss")
+READ_BY = {  # the ways to give a text, and what may be said of each
+    "tsv": {"columns", "quotes", "held_out", "skip_bad_lines"},
+    "train": {"valid", "test", "held_out", "skip_bad_lines"},
+    "corpus": set(),
+}
+# What may be new when a training is resumed; the files are known by their checksum.
+MAY_MOVE = ("tsv", "train", "valid", "test", "out", "resume", "overwrite", "from_")
 
 
-def make_parser():
-    parser = argparse.ArgumentParser(
-        prog="python -m utils.train",
-        usage="python -m utils.train --tsv FILE --source CODE --target CODE --out PATH "
-        "[options]",
-        description="Train a translator on your own text, with validation and "
-        "checkpoints.",
-        argument_default=argparse.SUPPRESS,
+@dataclass(frozen=True)
+class Job(options.Options):
+    """The text, and where the model is stored."""
+
+    source: str = setting("", "code of the language to translate from, such as fr")
+    target: str = setting("", "code of the language to translate into")
+    tsv: str = setting("", "a file, two sentences a line with a tab between; or else")
+    train: tuple = setting((), "two files with a sentence a line; or else")
+    corpus: str = setting(
+        "", "a text that is downloaded unless it is there", choices=("multi30k",)
     )
-    group = parser.add_argument_group("The text")
-    text = group.add_mutually_exclusive_group()
-    text.add_argument(
-        "--tsv",
-        metavar="FILE",
-        help="a file with two sentences a line, a tab between; or else",
+    valid: tuple = setting((), "two files for validation")
+    test: tuple = setting((), "two files for the test")
+    held_out: int = setting(
+        0,
+        "pairs for validation, and for the test, if they have no files; left out, a "
+        "tenth of all, 1000 at most",
+        1,
     )
-    text.add_argument(
-        "--corpus",
-        choices=["multi30k", "village"],
-        help="multi30k (downloaded, unless it is there) or village (shipped)",
+    columns: tuple = setting(
+        (), "columns of --tsv, by number or by name; left out, 1 2"
     )
-    group.add_argument(
-        "--source",
-        metavar="CODE",
-        help="the code of the language to translate from, such as fr",
+    quotes: str = setting(
+        "",
+        "the quotation marks that Excel puts round columns; left out, auto: they are "
+        "undone where they are surely Excel's",
+        choices=("auto", "undo", "keep"),
     )
-    group.add_argument(
-        "--target", metavar="CODE", help="the code of the language to translate into"
+    skip_bad_lines: bool = setting(
+        False, "leave out lines that can't be read; left out, the first one ends it"
     )
-    group.add_argument(
-        "--columns",
-        nargs=2,
-        metavar=("FIRST", "SECOND"),
-        help="the languages of the file's columns in their order; left out, the source "
-        "comes first",
+    lower_case: bool = setting(
+        False, "read the text, and what is translated later, in small letters"
     )
-    group.add_argument(
-        "--held-out",
-        type=int,
-        metavar="N",
-        help="pairs for validation, and as many for the test; left out, a tenth of the "
-        "file each, 1000 at most",
-    )
-    group.add_argument(
-        "--skip-bad-lines",
-        action="store_true",
-        help="leave out lines that can't be read; left out, the first one stops the "
-        "command",
-    )
-    group = parser.add_argument_group("Where it is stored")
-    group.add_argument(
-        "--out",
-        metavar="PATH",
-        required=True,
-        help="a path without ending, for OUT.safetensors (the best model), "
+    out: str = setting(
+        "",
+        "a path without ending, for OUT.safetensors (the best model), "
         "OUT.last.safetensors (to resume), OUT.log.csv and OUT.png",
     )
-    start = group.add_mutually_exclusive_group()
-    start.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the training stored at --out, with its options; --num-epochs, "
-        "--lr and --patience may be new",
+    resume: bool = setting(
+        False, "go on with the training at OUT, with its options; some may be new"
     )
-    start.add_argument(
-        "--from",
-        metavar="FILE",
-        help="start from this trained model's file, with its words and sizes; left "
-        "out, from random numbers",
-    )
-    group.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace the training stored at --out; left out, it stays",
-    )
-    group = parser.add_argument_group("The model and its training")
-    choices = {"kind": [kind.replace(" ", "-") for kind in SIZES], "subwords": SUBWORDS}
-    for field in fields(Settings):
-        how = {"type": field.type, "help": field.metadata["help"], "metavar": "N"}
-        if field.name in choices:
-            how = {"choices": choices[field.name], "help": field.metadata["help"]}
-        group.add_argument(dashed(field.name), **how)
-    group.add_argument(
-        "--patience",
-        type=int,
-        metavar="N",
-        help="stop after so many epochs without a better validation loss; left out, "
-        "never",
-    )
-    group.add_argument(
-        "--loss",
-        choices=list(LOSSES),
-        help="plain, or by-hand: the same with a gradient written by hand, in less "
-        "time, for the three translators; left out, plain",
-    )
-    return parser
+    overwrite: bool = setting(False, "replace the training at OUT; left out, it stays")
+    from_: str = setting("", "start from this model; left out, from random numbers")
 
-
-def dashed(name):
-    """An option as it is typed: --num-epochs for num_epochs."""
-    return "--" + name.replace("_", "-")
-
-
-def parse(arguments):
-    """The options that were given, by name: {"num_epochs": 12, ...}."""
-    parser = make_parser()
-    options = vars(parser.parse_args(arguments))
-    new = "resume" not in options
-    if new and not ("source" in options and "target" in options):
-        parser.error("the following arguments are required: --source, --target")
-    if new and not ("tsv" in options or "corpus" in options):
-        parser.error("give a text: either --tsv FILE or --corpus multi30k or village")
-    if not new and "overwrite" in options:
-        parser.error("--resume and --overwrite are not allowed together")
-    for name in ("columns", "held_out", "skip_bad_lines"):
-        if "corpus" in options and name in options:
-            parser.error(f"{dashed(name)} is for a file of your own, with --tsv")
-    if "kind" in options:
-        options["kind"] = options["kind"].replace("-", " ")
-    options["out"] = options["out"].removesuffix(".safetensors")
-    return options
-
-
-def in_options(message):
-    """An error's message as the command line says it: --num-epochs for num_epochs."""
-    message = re.sub("with utils.training.batch_loss.*", "with --loss plain", message)
-    names = "|".join([*asdict(Settings()), "patience"])
-    known = rf"(?<![\w-])({names})(?= (?:must|was|of)\b)"
-    return re.sub(known, lambda found: dashed(found[0]), message)
-
-
-# What is trained, and on what
-
-
-def stored_options(given):
-    """Those of the training at --out, with what may be new; and its Checkpoint."""
-    path = f"{given['out']}.last.safetensors"
-    stored = load_checkpoint(path)
-    if "options" not in stored.notes:
-        raise ValueError(f"{path} was not stored by this command")
-    begun = stored.notes["settings"] | stored.notes["options"]
-    for name in given:
-        if name not in MAY_CHANGE and given[name] != begun.get(name):
+    def read(self):
+        """The corpus, and what of this must stay in a training that is resumed."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        way = [name for name in READ_BY if name in given]
+        if len(way) != 1 or not (self.source and self.target):
             raise ValueError(
-                f"{dashed(name)} {given[name]} can't be resumed: the training at "
-                f"{given['out']} has {begun.get(name)}. Leave it out, or begin anew "
-                "with another --out"
+                "--source, --target and one text are needed: --tsv FILE, --train "
+                "SOURCE TARGET or --corpus multi30k"
             )
-    return begun | given, stored
+        how = {"source": self.source, "target": self.target}
+        for name in given.keys() & set().union(*READ_BY.values()):
+            if name not in READ_BY[way[0]]:
+                raise ValueError(f"{dashed(name)} is not for {dashed(way[0])}")
+            how[name] = given[name]
+        if self.corpus:
+            corpus = load_multi30k(**how)
+        elif self.train:
+            corpus = load_parallel(self.train, **how)
+        else:
+            held_out = dict.fromkeys(("valid", "test"), how.pop("held_out", None))
+            corpus = load_tsv(self.tsv, **how, **held_out)
+        if self.lower_case:
+            for pairs in corpus.splits.values():
+                pairs[:] = map(lowered, pairs)
+        files = filter(None, [self.tsv, *self.train, *self.valid, *self.test])
+        data = b"".join(read_bytes(find_file(path)) for path in files)
+        kept = asdict(self) | dict.fromkeys(MAY_MOVE)
+        return corpus, kept | {"SHA-256 of its text": hashlib.sha256(data).hexdigest()}
 
 
-def named_corpus(options):
-    """The corpus that the options name, and the SHA-256 of a file of one's own."""
-    languages = options["source"], options["target"]
-    if options.get("corpus") == "multi30k":
-        return load_multi30k(*languages), None
-    if options.get("corpus") == "village":
-        return load_village(*languages), None
-    try:
-        corpus = load_tsv(
-            options["tsv"],
-            *languages,
-            columns=options.get("columns"),
-            valid=options.get("held_out"),
-            test=options.get("held_out"),
-            skip_bad_lines=options.get("skip_bad_lines", False),
-        )
-    except ValueError as error:
-        advice = ""
-        if re.search(r", line \d+: ", str(error)):
-            advice = "; --skip-bad-lines leaves such lines out"
-        elif "too few for a split" in str(error):
-            advice = ": give more pairs, or a smaller --held-out"
-        raise ValueError(f"{error}{advice}") from error
-    data = read_bytes(find_file(options["tsv"]))
-    return corpus, hashlib.sha256(data).hexdigest()
+def lowered(pair):
+    return pair._replace(source=pair.source.lower(), target=pair.target.lower())
 
 
-def chosen_settings(options, corpus, start):
-    """The Settings that the options and the size of the text give."""
-    names = [field.name for field in fields(Settings)]
-    chosen = {name: options[name] for name in names if name in options}
+def first_settings(given, job, start, corpus):
+    """The Settings of a new training, by options, size of the text and its start."""
+    chosen, of_start = Settings.of(given), {}
     if start:
-        fixed = {"kind", "source_pieces", "target_pieces", "subwords"}
-        fixed |= set(SIZES["translator"])
-        for name in sorted(fixed & set(chosen)):
-            raise ValueError(
-                f"{dashed(name)} is that of the model you start --from: leave it out"
-            )
-        known = {n: value for n, value in start.model.config.items() if n in fixed}
-        known |= {"source_pieces": len(start.src_vocab)}
-        known |= {"target_pieces": len(start.tgt_vocab)}
-        stored = start.notes.get("settings", {})
-        known |= {"subwords": stored.get("subwords", "unigram")}
-        chosen = FROM_MODEL | known | chosen
-    kind = chosen.get("kind", "translator")
-    for name in SIZES["translator"]:
-        if name in options and name not in SIZES[kind]:
-            raise ValueError(f"{dashed(name)}: --kind {kind} has none")
-    languages = corpus.source_lang, corpus.target_lang
-    return Settings.for_text(len(corpus["train"]), *languages, **chosen)
+        then = {"source": start.src_vocab.lang, "target": start.tgt_vocab.lang}
+        then["lower_case"] = start.notes.get("job", {}).get("lower_case", False)
+        require_equal(then, {name: getattr(job, name) for name in then})
+        names = [name for name in ("kind", *SIZES) if name in start.model.config]
+        of_start = {name: start.model.config[name] for name in names}
+        of_start["source_pieces"] = len(start.src_vocab)
+        of_start["target_pieces"] = len(start.tgt_vocab)
+        of_start["subwords"] = start.notes["settings"]["subwords"]
+    for name in of_start.keys() & chosen.keys():
+        raise ValueError(f"{dashed(name)} is that of the model of --from: leave it out")
+    chosen = (FROM_MODEL if start else {}) | chosen | of_start
+    settings = Settings.for_text(len(corpus["train"]), **chosen)
+    for name in SIZES:
+        if name in given and name not in sizes_of(settings.kind):
+            raise ValueError(f"{dashed(name)}: this --kind has none")
+    return settings
 
 
-def start_of(options):
-    """The Checkpoint of --from; ValueError, in words, unless its languages fit."""
-    if "from" not in options:
-        return None
-    start = load_checkpoint(model_file(options["from"]))
-    had = start.src_vocab.lang, start.tgt_vocab.lang
-    if had != (options["source"], options["target"]):
-        raise ValueError(
-            f"{options['from']} translates {had[0]} into {had[1]}: it can't be the "
-            f"start of {options['source']}→{options['target']}"
-        )
-    if start.model.config["kind"] not in SIZES:
-        raise ValueError(
-            f"{options['from']} holds a model that this command doesn't train, of the "
-            f"kind {start.model.config['kind']}; it trains {', '.join(SIZES)}"
-        )
-    return start
-
-
-# The command
-
-
-def run(given):
+def run(given, out):
     """Everything that the command does, after its options are read."""
-    out, stored, options = given["out"], None, given
-    if "resume" in given:
-        options, stored = stored_options(given)
-    corpus, sha256 = named_corpus(options)
-    start = None if stored else start_of(options)
-    if stored:
-        settings = resumed_settings(options, stored, sha256)
+    job, resume, start = Job.of(given), "resume" in given, None
+    if resume:
+        notes = load_checkpoint(path := f"{out}.last.safetensors").notes
+        if "job" not in notes:
+            raise ValueError(f"{path} was not stored by this command")
+        job = {name: notes["job"][name] for name in Job.of(notes["job"])} | job
+    corpus, kept = (job := Job(**job)).read()
+    if resume:
+        require_equal(notes["job"] | dict.fromkeys(MAY_MOVE), kept)
+        settings = Settings(**notes["settings"] | Settings.of(given))
+        for name, now in Settings.of(given).items():
+            was = notes["settings"][name]
+            say(f"{dashed(name)} was {was} and is {now} from here on")
     else:
-        settings = chosen_settings(options, corpus, start)
-    notes = {"options": {name: options[name] for name in STORED if name in options}}
-    notes["sha256"], loss = sha256, options.get("loss", "plain")
+        start = load_checkpoint(model_file(job.from_)) if job.from_ else None
+        settings = first_settings(given, job, start, corpus)
     fitted = fit(
         corpus,
         settings,
         out,
-        resume=stored is not None,
-        patience=options.get("patience"),
-        progress=sys.stderr is not None and sys.stderr.isatty(),
-        overwrite="overwrite" in options,
-        loss_function=LOSSES[loss],
+        resume=resume,
+        overwrite=job.overwrite,
         start=start,
-        watch=Report(corpus, out, loss, settings),
-        notes=notes,
+        progress=sys.stderr.isatty(),
+        watch=Report(out),
+        notes={"job": kept | asdict(job)},
     )
     if join_processes()[0] == 0:
         finish(fitted, corpus, out)
 
 
-def resumed_settings(options, stored, sha256):
-    """The stored training's Settings, with what is new; says what that is."""
-    if sha256 != stored.notes["sha256"]:
-        raise ValueError(
-            f"{options['tsv']} isn't the file that this training began with: its "
-            "SHA-256 checksum is another. Give that file as --tsv, or begin anew with "
-            "another --out (--from starts from a trained model)"
-        )
-    before = Settings(**stored.notes["settings"])
-    settings = Settings(**{name: options[name] for name in asdict(before)})
-    done = stored.notes["epoch"]
-    for name in ("num_epochs", "lr"):
-        was, now = getattr(before, name), getattr(settings, name)
-        if was != now:
-            say(f"{dashed(name)} was {was} and is {now} from here on")
-    if done >= settings.num_epochs:
-        say(
-            f"this training has had its {counted(done, 'epoch')}: a larger "
-            "--num-epochs goes on with it"
-        )
-    else:
-        say(f"epochs done: {done}, to do: {settings.num_epochs - done}")
-    return settings
-
-
 def main(arguments=None):
-    given = parse(arguments)
+    options.open_streams()
+    parser = options.make_parser("python -m utils.train", "Train a translator.")
+    options.add_options(parser, Job)
+    options.add_options(parser, Settings)
+    given = vars(parser.parse_args(arguments))
+    out = given.get("out", "").removesuffix(".safetensors")
+    if not out or "resume" in given and given.keys() & {"overwrite", "from_"}:
+        parser.error("--out is needed; --resume goes without --overwrite and --from")
+    number = os.environ.get("RANK", "0").lstrip("0")  # of several processes; "": first
     try:
-        run(given)
+        with FileLock(f"{out}.lock{number}", timeout=0):
+            run(given, out)
+    except Timeout:
+        sys.exit(f"error: another training is storing its model at {out}")
     except (ValueError, OSError, FloatingPointError) as error:
-        sys.exit(f"error: {in_options(in_words(error))}" if is_first_here() else 1)
+        sys.exit(f"error: {in_words(error)}" if is_first_here() else 1)
     except KeyboardInterrupt:
-        sys.exit(stopped(given["out"]) if is_first_here() else 1)
+        sys.exit(stopped(out) if is_first_here() else 1)
 
 
 def stopped(out):
     """What an interrupt has left, and how to go on."""
     if not Path(f"{out}.last.safetensors").exists():
         return "stopped before the end of the first epoch: nothing was stored"
-    done = load_checkpoint(f"{out}.last.safetensors").notes["epoch"]
     return (
-        f"stopped after {counted(done, 'whole epoch')}; the best model so far is "
-        f"{out}.safetensors. Go on with the next epoch by\n"
-        f"    python -m utils.train --resume --out {shlex.quote(str(out))}"
+        f"stopped; the best model so far is {out}.safetensors. Go on with the next "
+        f"epoch by\n    python -m utils.train --resume --out {shlex.quote(out)}"
     )
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # all end it as Ctrl-C does
+        number = getattr(signal, name, signal.SIGTERM)
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, signal.default_int_handler)
     main()

@@ -5,223 +5,220 @@
 From Python: `load_checkpoint` in `utils.checkpoint`, `translate` in `utils.decoding`.
 """
 
-import argparse
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback while PyTorch comes
+
 import sys
 import warnings
-from collections import Counter
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from tqdm.auto import tqdm
 
+from utils import files, options
+from utils.alignment import between_words, word_shares
 from utils.checkpoint import load_checkpoint
-from utils.decoding import (
-    check_search,
-    require_attention,
-    require_room,
-    translate,
-)
-from utils.files import (
-    LONGEST_RAW,
-    decode_line,
-    decode_lines,
-    in_words,
-    model_file,
-    read_bytes,
-)
+from utils.decoding import require_attention, require_room, translate
 from utils.metrics import text_scores, text_signatures
+from utils.options import setting
+from utils.processes import Machine
+from utils.subwords import SubwordVocab
+from utils.text import EOS
 
 CHUNK = 1000  # lines that are read, translated and written together
-TOLD = 20  # lines, or unknown words, that a message names
+TOLD = 20  # lines that are named
+NO_TEXT = (b"\x1f\x8b", *files.UTF16_MARKS)  # how gzip and UTF-16 begin
+BREAKS = str.maketrans("\t\r\n", "   ")  # what would end a column or a line
 
 
-def parse(arguments):
-    parser = argparse.ArgumentParser(
-        prog="python -m utils.translate",
-        description="Translate lines from standard input to standard output, one for "
-        "one. A line that can't be translated stays empty, and is named on standard "
-        "error.",
+@dataclass(frozen=True)
+class Search(Machine):
+    """How it is translated, and what is written of it."""
+
+    beam: int = setting(1, "hypotheses; 5: a little better, and slower", 1, 100)
+    length_penalty: float = setting(
+        1.0, "P: they are ranked by log-probability / length^P", 0, 10
     )
-    parser.add_argument("model", help="a file that python -m utils.train has written")
-    parser.add_argument(
-        "--beam",
-        type=int,
-        default=1,
-        metavar="N",
-        help="search with N hypotheses, for instance 5: a little better, and slower; "
-        "left out, 1, the most probable word at each step",
+    n_best: int = setting(
+        0, "as many translations of each line, as NUMBER ||| TEXT ||| SCORE", 1, 100
     )
-    parser.add_argument(
-        "--length-penalty",
-        type=float,
-        default=1.0,
-        metavar="P",
-        help="hypotheses are ranked by log-probability / length^P; left out, 1",
+    scores: bool = setting(False, "one more column: log-probability, in nats")
+    links: bool = setting(
+        False, "one more column: for each word the source word most looked at, as 0-0"
     )
-    parser.add_argument(
-        "--tsv",
-        action="store_true",
-        help="each line is a source, a tab, and whatever else; it comes back with its "
-        "translation as one more column; left out, the whole line is the source",
+    tsv: bool = setting(
+        False, "each line is a source, a tab, and whatever else, which comes back"
     )
-    parser.add_argument(
-        "--score",
-        nargs="?",
-        const="",
-        metavar="REFERENCES",
-        help="say BLEU and chrF against this file, a line for each line; with --tsv "
-        "and no file, against the second column",
+    heatmap: str = setting("", "a picture of where the model looks, for one line")
+    score: str = setting(
+        None,
+        "say BLEU and chrF against this file, a line for each line; with --tsv and no "
+        "file, against the second column",
     )
-    parser.add_argument(
-        "--heatmap",
-        metavar="PICTURE",
-        help="draw where the model looks, for one line, to a file (.png, .svg, .pdf)",
-    )
-    options = parser.parse_args(arguments)
-    if options.score == "" and not options.tsv:
-        parser.error("--score needs a file of references, unless there is --tsv")
-    return options
 
 
-class Line(NamedTuple):
-    """A line read: its columns and unknown words; or what is wrong with it."""
-
-    columns: list[str]
-    unknown: list[str]
-    fault: str | None
-
-
-def read_lines(stream, src_vocab, tsv):
-    """The Lines of a stream of bytes, one at a time."""
+def read_lines(stream, src_vocab, tsv, lower_case):
+    """(columns, the text to translate, what is wrong with it) of each line of bytes."""
     for number, raw in enumerate(iter(lambda: read_one(stream), b""), 1):
-        columns, unknown, fault = [], [], None
+        if number == 1 and raw.startswith(NO_TEXT):
+            raise ValueError(
+                "standard input is gzip or UTF-16: give UTF-8 text, as by gunzip -c"
+            )
+        columns, text, fault = [""], "", ""
         try:
-            text = decode_line(raw, number)
-            columns = text.split("\t") if tsv else [text]
-            ids, _, unknown = src_vocab.encode(columns[0])
-            require_room(ids, "the line")
+            columns = files.decode_line(raw, number).split("\t" if tsv else "\n")
+            text = columns[0].lower() if lower_case else columns[0]
+            require_room(text, src_vocab.encode(text).ids, "the line")
         except ValueError as error:
-            fault = f"line {number}: {error}"
-        yield Line(columns, [] if fault else unknown, fault)
+            fault = str(error)
+        yield columns, text, fault
 
 
 def read_one(stream):
     """A line with its end; what is too long for any sentence is read and let go."""
-    line = part = stream.readline(LONGEST_RAW + 1)
+    line = part = stream.readline(files.LONGEST_RAW + 1)
     while part and not part.endswith(b"\n"):
-        part = stream.readline(LONGEST_RAW + 1)
+        part = stream.readline(files.LONGEST_RAW + 1)
     return line
 
 
-def run(options):
-    """Translate standard input to standard output, with all that was asked for."""
-    check_search(options.beam, options.length_penalty)
-    references = read_references(options.score) if options.score else None
-    model, *vocabs = load_checkpoint(model_file(options.model))[:3]
-    search = {"beam_size": options.beam, "length_penalty": options.length_penalty}
+def row(search, number, columns, text, found, vocabs):
+    """A line of output; found: a Translation, or None for a line that has a fault."""
+    written, more = found.text.translate(BREAKS) if found else "", []
+    if search.links:
+        more.append(links(text, found, *vocabs) if found else "")
+    if search.scores or search.n_best:
+        more.append(f"{found.log_prob:.4f}" if found else "")
+    if search.n_best:
+        return " ||| ".join([str(number), written, *more])
+    return "\t".join([*columns * search.tsv, written, *more])
+
+
+def links(source, found, src_vocab, tgt_vocab):
+    """Pharaoh format, from 0: for each target word the source word most looked at."""
+    target = [token for token in found.tokens if token != EOS]
+    weights = found.attention_weights[: len(target), :-1]
+    lengths = src_vocab.byte_lengths(src_vocab.encode(source).ids)
+    of_source = word_shares(source, lengths)
+    of_target = word_shares(found.text, tgt_vocab.byte_lengths(tgt_vocab[target]))
+    best = between_words(weights, of_source, of_target).argmax(dim=1).tolist()
+    return " ".join(f"{word}-{i}" for i, word in enumerate(best))
+
+
+def run(given):
+    """Translate standard input to standard output -> how many lines were lost."""
+    search = Search(**Search.of(given))
+    if search.score == "" and not search.tsv:
+        raise ValueError("--score needs a file of references, unless there is --tsv")
+    path = search.score and Path(search.score)
+    references = path and files.decode_lines(files.read_bytes(path), path)
+    device = search.start()
+    model, *vocabs, _, _, notes = load_checkpoint(files.model_file(given["model"]))
+    model, real = model.float().to(device), isinstance(vocabs[0], SubwordVocab)
+    if search.links and not real:
+        raise ValueError("--links is for a model of real text")
+    how = {"beam_size": search.beam, "length_penalty": search.length_penalty}
+    if search.n_best or search.scores:
+        how["n_best"] = search.n_best or 1
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    lines = read_lines(sys.stdin.buffer, vocabs[0], options.tsv)
+    lower_case = notes.get("job", {}).get("lower_case", False)
+    lines = read_lines(sys.stdin.buffer, vocabs[0], search.tsv, lower_case)
     size = 1 if sys.stdin.isatty() else CHUNK
-    faults, unknown, count, scored, result = [], Counter(), 0, [], None
+    said, lost, scored, best = [], 0, [], None
     with tqdm(unit=" lines", disable=not sys.stderr.isatty() or size == 1) as bar:
         while chunk := list(islice(lines, size)):
-            good = [line.columns[0] for line in chunk if not line.fault]
-            found = iter(translate(model.float(), good, *vocabs, **search))
-            for line in chunk:
-                result = None if line.fault else next(found)
-                text = result.text if result else ""
-                print("\t".join([*line.columns, text]) if options.tsv else text)
-                unknown.update(line.unknown)
-                faults += [line.fault] if line.fault else []
-                if options.score is not None:
-                    scored.append((text, line))
+            good = [text for _, text, fault in chunk if not fault]
+            results = iter(translate(model, good, *vocabs, **how))
+            for columns, text, fault in chunk:
+                found = [None] * (not search.n_best) if fault else next(results)
+                found = found if isinstance(found, list) else [found]
+                for one in found:
+                    print(row(search, len(scored), columns, text, one, vocabs))
+                best = None if fault else found[0]
+                scored.append((best.text if best else "", columns))
+                if fault or not best.text.strip():
+                    lost += 1
+                    fault = fault or "its translation is empty"
+                elif best.unknown:
+                    fault = f"words read as <unk>: {', '.join(best.unknown)}"
+                said += [f"line {len(scored)}: {fault}"] if fault else []
             sys.stdout.flush()
-            count += len(chunk)
             bar.update(len(chunk))
-    say_what_was_lost(faults, unknown, count)
-    if options.heatmap:
-        draw(options.heatmap, result, count)
-    if options.score is not None:
-        say_scores(scored, references, vocabs[1].lang)
-
-
-def say_what_was_lost(faults, unknown, count):
-    """Lines left empty and unknown words, on standard error."""
-    messages = faults[:TOLD]
-    if len(faults) > TOLD:
-        messages.append(f"… and {len(faults) - TOLD:,} more lines")
-    if faults:
-        messages.append(f"left empty: {len(faults):,} of {count:,} lines")
-    if unknown:
-        words = ", ".join(word for word, _ in unknown.most_common(TOLD))
-        more = ", …" if len(unknown) > TOLD else ""
-        messages.append(
-            f"words that the model doesn't know, read as <unk>: {unknown.total():,} "
-            f"({words}{more})"
-        )
-    for message in messages:
+    more = [f"… and {len(said) - TOLD:,} more lines"] if len(said) > TOLD else []
+    more += [f"lost: {lost:,} of {len(scored):,} lines"] if lost else []
+    for message in [*said[:TOLD], *more]:
         print(message, file=sys.stderr)
-
-
-def read_references(path):
-    return decode_lines(read_bytes(Path(path)), Path(path))
+    if search.heatmap:
+        draw(search.heatmap, best, len(scored))
+    if search.score is not None:
+        say_scores(scored, references, vocabs[1].lang)
+    return lost
 
 
 def say_scores(scored, references, lang):
-    """BLEU and chrF on standard error; references: None for the second columns."""
-    texts, lines = zip(*scored, strict=True) if scored else ([], [])
-    if references is None:
-        references = [(line.columns[1:] or [""])[0] for line in lines]
-        for number, line in enumerate(lines, 1):
-            if len(line.columns) < 2 and not line.fault:
+    """BLEU and chrF on standard error; references: "" for the second columns."""
+    texts, rows = zip(*scored, strict=True) if scored else ([], [])
+    if not references:
+        for number, columns in enumerate(rows, 1):
+            if len(columns) == 1 and columns[0]:
                 raise ValueError(f"line {number}: there is no second column to score")
+        references = [columns[1] if columns[1:] else "" for columns in rows]
     elif len(references) != len(texts):
         raise ValueError(
             f"there are {len(references):,} references and {len(texts):,} lines, so "
             "nothing is scored; all lines are translated"
         )
     scores = text_scores(texts, references, lang)
-    print(
-        f"BLEU {scores['bleu']:.2f}  {text_signatures(lang)['bleu']}\n"
-        f"chrF {scores['chrf']:.2f}  {text_signatures(lang)['chrf']}",
-        file=sys.stderr,
-    )
+    for name, signature in text_signatures(lang, references).items():
+        print(f"{name:10} {scores[name]:.2f}  {signature}", file=sys.stderr)
 
 
-def draw(path, translation, count):
+def draw(path, found, count):
     """The heatmap of the only line, to a file."""
-    import matplotlib
+    from utils.plotting import show_heatmap  # here, since it takes a while
 
-    matplotlib.use("agg")  # no window, and here since it takes a while
-    from utils.plotting import show_heatmap
-
-    if count != 1 or translation is None:
+    if count != 1 or found is None:
         raise ValueError(
             f"--heatmap draws one sentence, and there are {count:,} lines: give one"
         )
-    require_attention(translation.attention_weights)
-    words = translation.source_tokens, translation.tokens
+    require_attention(found.attention_weights)
     with warnings.catch_warnings(record=True) as said:
-        ax = show_heatmap(translation.attention_weights, *words)
+        ax = show_heatmap(found.attention_weights, found.source_tokens, found.tokens)
         ax.figure.savefig(path, dpi=150)
     for warning in said:
         print(warning.message, file=sys.stderr)
 
 
 def main(arguments=None):
-    options = parse(arguments)
+    for name in ("stdin", "stdout"):
+        if getattr(sys, name) is None:
+            sys.exit(f"error: {name} is closed: nothing can be translated")
+    options.open_streams()
+    parser = options.make_parser(
+        "python -m utils.translate",
+        "Translate lines from standard input to standard output, one for one. A line "
+        "that is lost stays empty and is named, and the exit status is 1.",
+    )
+    parser.add_argument("model", help="a file that python -m utils.train has written")
+    options.add_options(parser, Search)
+    given = vars(parser.parse_args(arguments))
     try:
-        run(options)
+        lost = run(given)
     except BrokenPipeError:  # who reads has read enough, as `head` does
         sys.stderr.close()
         sys.exit(0)
     except (ValueError, TypeError, OSError) as error:
-        message = in_words(error).replace("length_penalty", "--length-penalty")
-        sys.exit(f"error: {message.replace('beam_size', '--beam')}")
+        sys.exit(f"error: {files.in_words(error)}")
     except KeyboardInterrupt:
         sys.exit("stopped: what is written is whole")
+    if lost:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     main()
