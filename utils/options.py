@@ -17,10 +17,10 @@ from utils.guards import is_number
 
 
 def setting(default, said, lowest=-math.inf, highest=math.inf, choices=()):
-    """A field; said: its help. Its default may be anything, None if "" means something.
+    """A field; said: its help.
 
-    choices: what it may be; a dict has what it is by the names that are typed, and
-    binds the command line alone.
+    default: anything; None if it may be typed without a value, which is True. choices:
+    what it may be; a dict has it by the names that are typed, and binds these alone.
     """
     about = {"said": said, "limits": (lowest, highest), "choices": choices}
     return field(default=default, metadata=about)
@@ -96,7 +96,7 @@ def add_options(parser, cls):
         if one.type is tuple:
             how |= {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
         elif one.default is None:
-            how |= {"nargs": "?", "const": ""}
+            how |= {"nargs": "?", "const": True}
         group.add_argument(dashed(one.name), dest=one.name, help=said, **how)
 
 

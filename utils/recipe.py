@@ -191,7 +191,11 @@ def fit(
     loss = loss_function or choose_loss(settings, model, device)
     by = "hand" if loss is by_hand.loss else "PyTorch"
     findings = [*corpus.findings, *findings]
-    findings.append(f"computed on {device} in {settings.precision}, gradient by {by}")
+    threads = f", {settings.threads} thread" + "s" * (settings.threads > 1)
+    where = (
+        f"{device}{threads if device.type == 'cpu' else ''}, in {settings.precision}"
+    )
+    findings.append(f"computed on {where}, the gradient by {by}")
     if settings.precision != "float32":
         loss = torch.autocast(device.type, torch.bfloat16)(loss)
     load = (

@@ -111,10 +111,12 @@ def links(source, found, src_vocab, tgt_vocab):
 def run(given):
     """Translate standard input to standard output -> how many lines were lost."""
     search = Search(**Search.of(given))
-    if search.score == "" and not search.tsv:
+    if search.score is True and not search.tsv:
         raise ValueError("--score needs a file of references, unless there is --tsv")
-    path = search.score and Path(search.score)
-    references = path and files.decode_lines(files.read_bytes(path), path)
+    references = None
+    if search.score not in (None, True):
+        path = Path(search.score)
+        references = files.decode_lines(files.read_bytes(path), path)
     device = search.start()
     model, *vocabs, _, _, notes = load_checkpoint(files.model_file(given["model"]))
     model, real = model.float().to(device), isinstance(vocabs[0], SubwordVocab)
@@ -153,15 +155,15 @@ def run(given):
         print(message, file=sys.stderr)
     if search.heatmap:
         draw(search.heatmap, best, len(scored))
-    if search.score is not None:
+    if search.score:
         say_scores(scored, references, vocabs[1].lang)
     return lost
 
 
 def say_scores(scored, references, lang):
-    """BLEU and chrF on standard error; references: "" for the second columns."""
+    """BLEU and chrF on standard error; references: None for the second columns."""
     texts, rows = zip(*scored, strict=True) if scored else ([], [])
-    if not references:
+    if references is None:
         for number, columns in enumerate(rows, 1):
             if len(columns) == 1 and columns[0]:
                 raise ValueError(f"line {number}: there is no second column to score")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LETTERS = "abcdefgh"
 # A training of a second, by the command, in a folder with pairs.tsv.
 NEW = """--source en --target fr --tsv pairs.tsv --out model --num-epochs 1
-    --source-pieces 40 --target-pieces 40 --batch-size 32 --embed-size 8
+    --source-pieces 300 --target-pieces 300 --batch-size 32 --embed-size 8
     --num-hiddens 12 --enc-hiddens 8"""
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from itertools import accumulate
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +13,13 @@ import torch
 from helpers.repo import ROOT
 
 from utils import translate
-from utils.checkpoint import load_checkpoint
+from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.decoding import Translation
 from utils.decoding import translate as in_python
 from utils.files import LONGEST_LINE
+from utils.models import build_model
+from utils.subwords import SubwordVocab
+from utils.text import EOS
 
 MODEL = ROOT / "data" / "models" / "village-en-fr.safetensors"
 SENTENCES = [
@@ -72,7 +76,7 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     faults = [b"", b" \t ", b"caf\xe9", b"the " * 300, b"x" * 9 * LONGEST_LINE]
     faults.append(b"a" + "é".encode() * LONGEST_LINE * 3)  # cut off within a letter
     lines = [SENTENCES[0].encode(), *faults, SENTENCES[1].encode()]
-    out, said = command(lines=b"\n".join(lines) + b"\n")
+    out, said = command(lines=b"\n".join(lines) + b"\n", ending="1")
     written = out.split("\n")
     assert written[0] == expected[0] and written[-2:] == [expected[1], ""]
     assert written[1:-2] == [""] * len(faults)
@@ -82,16 +86,76 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     assert told[3].startswith("line 5: the line has 300 words, or pieces of words, for")
     assert told[4] == "line 6: more than 10,000 characters; no sentence has as many"
     assert told[5] == told[4].replace("line 6", "line 7")
-    assert told[-1] == "left empty: 6 of 8 lines"
-    told = command(lines=[""] * 500).err.splitlines()
+    assert told[-1] == "lost: 6 of 8 lines"
+    told = command(lines=[""] * 500, ending="1").err.splitlines()
     assert len(told) == translate.TOLD + 2
     assert told[-2] == f"… and {500 - translate.TOLD} more lines"
+    for start in (b"\x1f\x8b", b"\xff\xfe"):
+        command(
+            lines=start + b"a\nb\n", ending="standard input is gzip or UTF-16: give"
+        )
 
 
-def test_unknown_words_are_told_at_the_end(command):
-    said = command(lines=["The zebra reads a blog.", "A zebra sleeps."]).err
-    told = "words that the model doesn't know, read as <unk>: 3 (zebra, blog)"
-    assert said.rstrip() == told
+def test_a_word_that_is_read_as_unk_is_told(command):
+    said = command(lines=["The zebra reads a blog.", "A cat sleeps."]).err
+    assert said == "line 1: words read as <unk>: zebra, blog\n"
+
+
+# --- real text ------------------------------------------------------------------------
+
+TEXTS = ["The cat, 3 dogs.", "x@y.org  costs 10 €", "a b c"]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """A model of pieces that has learnt nothing: its file, itself, its vocabularies."""
+    path = tmp_path_factory.mktemp("real") / "model.safetensors"
+    vocabs = [SubwordVocab.train(TEXTS, lang, 300) for lang in ("en", "fr")]
+    torch.manual_seed(3)
+    model = build_model("translator", *map(len, vocabs), 8, 8, 8, 0.0).eval()
+    notes = {"job": {"lower_case": True}}
+    save_checkpoint(path, model, *vocabs, notes=notes)
+    return path, model, vocabs
+
+
+def test_the_best_translations_with_scores_and_links(command, real):
+    path, model, vocabs = real
+    texts = [text.lower() for text in TEXTS]
+    search = {"beam_size": 4, "length_penalty": 1.0, "n_best": 3}
+    found = in_python(model, texts, *vocabs, **search)
+    out = command("--beam", 4, "--n-best", 3, "--links", lines=TEXTS, model=path).out
+    rows = [line.split(" ||| ") for line in out.splitlines()]
+    assert [row[0] for row in rows] == [str(n) for n in (0, 1, 2) for _ in range(3)]
+    ours = [row[1].split() + [row[3]] for row in rows]
+    theirs = [[*one.words, f"{one.log_prob:.4f}"] for three in found for one in three]
+    assert ours == theirs
+    ones = in_python(model, texts, *vocabs, **{**search, "n_best": 1})
+    assert [(one.text, one.log_prob) for (one,) in ones] == [
+        (three[0].text, three[0].log_prob) for three in found
+    ]
+    for three in found:
+        means = [one.log_prob / len(one.tokens) for one in three]
+        assert means == sorted(means, reverse=True)
+    for number, text, links, _ in rows:
+        links = [tuple(map(int, link.split("-"))) for link in links.split()]
+        assert [target for _, target in links] == list(range(len(text.split())))
+        assert all(0 <= source < len(TEXTS[int(number)].split()) for source, _ in links)
+    out = command("--scores", "--tsv", lines=[f"{TEXTS[0]}\tb"], model=path).out
+    assert out.startswith(f"{TEXTS[0]}\tb\t") and float(out.split("\t")[-1]) < 0
+    command("--links", ending="--links is for a model of real text")
+
+
+def test_links_are_those_of_the_weights():
+    vocabs = [SubwordVocab.train(TEXTS, lang, 300) for lang in ("en", "fr")]
+    pieces = vocabs[0].encode("a b c").tokens
+    word_of = [n - 1 for n in accumulate(piece[0] == "▁" for piece in pieces)]
+    assert word_of[-1] == 2 and len(pieces) > 3
+    weights = torch.zeros(len(pieces) + 1, len(pieces) + 1)
+    weights[:, -1] = 0.95  # <eos> is no word
+    for i, word in enumerate(word_of):
+        weights[i, :-1] = torch.tensor([float(of == 2 - word) for of in word_of])
+    found = Translation("a b c", [*pieces, EOS], [*pieces, EOS], weights, [], [])
+    assert translate.links("a b c", found, *vocabs) == "2-0 1-1 0-2"
 
 
 def test_the_output_is_utf8_whatever_the_system_has(command, expected, monkeypatch):
@@ -106,13 +170,19 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
     path.write_text("\n".join(expected) + "\n", encoding="utf-8")
     out, said = command("--score", path)
     assert out.splitlines() == expected
-    assert said.startswith("BLEU 100.00  nrefs:1|case:lc|") and "chrF 100.00" in said
+    lines = said.splitlines()
+    assert lines[0].startswith("bleu       100.00  nrefs:1|case:mixed|")
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["bleu_lower", "100.00"],
+        ["chrf", "100.00"],
+    ]
     table = [f"{one}\t{other}" for one, other in zip(SENTENCES, expected, strict=True)]
     out, again = command("--tsv", "--score", lines=table)
     rows = zip(table, expected, strict=True)
     assert again == said and out.splitlines() == list(map("\t".join, rows))
     assert command("--tsv").out.splitlines()[0] == f"{SENTENCES[0]}\t{expected[0]}"
-    assert "BLEU 0.00" in command("--tsv", "--score", lines=[""]).err  # an empty one
+    said = command("--tsv", "--score", lines=[""], ending="1").err  # an empty one
+    assert "bleu       0.00" in said
     path.write_text("eins\nzwei\n", encoding="utf-8")
     out, _ = command("--score", path, ending="there are 2 references and 3 lines")
     assert out.splitlines() == expected  # nothing is lost
@@ -132,9 +202,17 @@ def test_a_heatmap_is_of_one_sentence(command, tmp_path, capsys):
 @pytest.mark.parametrize(
     "arguments, ending",
     [
-        (["--beam", "0"], "error: --beam must be a whole number .*, got 0"),
-        (["--length-penalty", "-1"], "error: --length-penalty must be at least 0"),
-        (["--score"], "2"),
+        (["--beam", "0"], "2"),
+        (["--beam", "101"], "2"),
+        (["--beam", "1" + 30 * "0"], "2"),
+        (["--length-penalty", "-1"], "2"),
+        (["--heatmap", ""], "2"),
+        (["--n-best", "2"], "n_best is 2, and a beam of 1 has no more"),
+        (["--device", "mps"], "error: the device mps isn't there: PyTorch finds cpu"),
+        (
+            ["--score"],
+            "error: --score needs a file of references, unless there is --tsv",
+        ),
         (["--score", "none"], "error: there is no file none"),
     ],
 )
@@ -150,6 +228,22 @@ def test_a_reader_that_has_enough():
     run = partial(subprocess.run, capture_output=True, cwd=ROOT, text=True)
     found = run([*command, MODEL], input=lines)
     assert found.stdout.count("\n") == 1 and found.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="there is no sh")
+@pytest.mark.parametrize("closed, rc", [("<&-", 1), (">&-", 1), ("2>&-", 0)])
+def test_a_closed_stream_ends_it_in_words_or_not_at_all(closed, rc, expected):
+    words = f'echo "{SENTENCES[0]}" | "$0" -m utils.translate "$1" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", words, sys.executable, MODEL],
+        capture_output=True,
+        cwd=ROOT,
+        text=True,
+    )
+    name = "stdin" if closed[0] == "<" else "stdout"
+    assert done.stdout == f"{expected[0]}\n" * (not rc) and done.returncode == rc
+    assert done.stderr == f"error: {name} is closed: nothing can be translated\n" * rc
 
 
 def test_each_line_is_written_before_the_next_is_read(
