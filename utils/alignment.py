@@ -17,6 +17,7 @@ from utils.data import Batch, cut
 from utils.decoding import require_attention
 from utils.gold import check_aligned
 from utils.guards import as_weights
+from utils.text import EOS
 
 
 @torch.no_grad()
@@ -100,6 +101,22 @@ def word_shares(text, lengths, ends=None):
     starts = torch.maximum(pieces[:-1, None], edges[None, :-1])
     stops = torch.minimum(pieces[1:, None], edges[None, 1:])
     return (stops - starts).clamp(min=0) / pieces.diff().clamp(min=1)[:, None]
+
+
+def pharaoh_links(source, translation, src_vocab, tgt_vocab):
+    """For each word of a Translation the source word that it looks at most.
+
+    In Pharaoh format, from 0: `0-0 2-1` links the source words 0 and 2 to the first two
+    words. source: its text; words end at spaces.
+    """
+    require_attention(translation.attention_weights)
+    target = [token for token in translation.tokens if token != EOS]
+    weights = translation.attention_weights[: len(target), :-1]
+    lengths = src_vocab.byte_lengths(src_vocab.encode(source).ids)
+    own = tgt_vocab.byte_lengths(tgt_vocab[target])
+    shares = word_shares(source, lengths), word_shares(translation.text, own)
+    best = between_words(weights, *shares).argmax(dim=1).tolist()
+    return " ".join(f"{word}-{i}" for i, word in enumerate(best))
 
 
 class GoldAttention(NamedTuple):

@@ -19,14 +19,13 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from utils import files, options
-from utils.alignment import between_words, word_shares
+from utils.alignment import pharaoh_links
 from utils.checkpoint import load_checkpoint
 from utils.decoding import require_attention, require_room, translate
 from utils.metrics import text_scores, text_signatures
 from utils.options import setting
 from utils.processes import Machine
 from utils.subwords import SubwordVocab
-from utils.text import EOS
 
 CHUNK = 1000  # lines that are read, translated and written together
 TOLD = 20  # lines that are named
@@ -89,7 +88,7 @@ def row(search, number, columns, text, found, vocabs):
     """A line of output; found: a Translation, or None for a line that has a fault."""
     written, more = found.text.translate(BREAKS) if found else "", []
     if search.links:
-        more.append(links(text, found, *vocabs) if found else "")
+        more.append(pharaoh_links(text, found, *vocabs) if found else "")
     if search.scores or search.n_best:
         more.append(f"{found.log_prob:.4f}" if found else "")
     if search.n_best:
@@ -97,15 +96,15 @@ def row(search, number, columns, text, found, vocabs):
     return "\t".join([*columns * search.tsv, written, *more])
 
 
-def links(source, found, src_vocab, tgt_vocab):
-    """Pharaoh format, from 0: for each target word the source word most looked at."""
-    target = [token for token in found.tokens if token != EOS]
-    weights = found.attention_weights[: len(target), :-1]
-    lengths = src_vocab.byte_lengths(src_vocab.encode(source).ids)
-    of_source = word_shares(source, lengths)
-    of_target = word_shares(found.text, tgt_vocab.byte_lengths(tgt_vocab[target]))
-    best = between_words(weights, of_source, of_target).argmax(dim=1).tolist()
-    return " ".join(f"{word}-{i}" for i, word in enumerate(best))
+def translated(lines, size, model, vocabs, how):
+    """The lines, each with its best Translations: (columns, text, fault, found)."""
+    while chunk := list(islice(lines, size)):
+        good = [text for _, text, fault in chunk if not fault]
+        results = iter(translate(model, good, *vocabs, **how))
+        for columns, text, fault in chunk:
+            found = [] if fault else next(results)
+            yield columns, text, fault, found if isinstance(found, list) else [found]
+        sys.stdout.flush()
 
 
 def run(given):
@@ -119,8 +118,7 @@ def run(given):
         references = files.decode_lines(files.read_bytes(path), path)
     device = search.start()
     model, *vocabs, _, _, notes = load_checkpoint(files.model_file(given["model"]))
-    model, real = model.float().to(device), isinstance(vocabs[0], SubwordVocab)
-    if search.links and not real:
+    if search.links and not isinstance(vocabs[0], SubwordVocab):
         raise ValueError("--links is for a model of real text")
     how = {"beam_size": search.beam, "length_penalty": search.length_penalty}
     if search.n_best or search.scores:
@@ -129,32 +127,27 @@ def run(given):
     lower_case = notes.get("job", {}).get("lower_case", False)
     lines = read_lines(sys.stdin.buffer, vocabs[0], search.tsv, lower_case)
     size = 1 if sys.stdin.isatty() else CHUNK
-    said, lost, scored, best = [], 0, [], None
-    with tqdm(unit=" lines", disable=not sys.stderr.isatty() or size == 1) as bar:
-        while chunk := list(islice(lines, size)):
-            good = [text for _, text, fault in chunk if not fault]
-            results = iter(translate(model, good, *vocabs, **how))
-            for columns, text, fault in chunk:
-                found = [None] * (not search.n_best) if fault else next(results)
-                found = found if isinstance(found, list) else [found]
-                for one in found:
-                    print(row(search, len(scored), columns, text, one, vocabs))
-                best = None if fault else found[0]
-                scored.append((best.text if best else "", columns))
-                if fault or not best.text.strip():
-                    lost += 1
-                    fault = fault or "its translation is empty"
-                elif best.unknown:
-                    fault = f"words read as <unk>: {', '.join(best.unknown)}"
-                said += [f"line {len(scored)}: {fault}"] if fault else []
-            sys.stdout.flush()
-            bar.update(len(chunk))
+    lines = translated(lines, size, model.float().to(device), vocabs, how)
+    said, lost, scored, number, best = [], 0, [], 0, None
+    shown = sys.stderr.isatty() and size > 1
+    for columns, text, fault, found in tqdm(lines, unit=" lines", disable=not shown):
+        for one in found or [None] * (not search.n_best):
+            print(row(search, number, columns, text, one, vocabs))
+        number, best = number + 1, found[0] if found else None
+        if search.score:
+            scored.append((best.text if best else "", columns))
+        if fault or not best.text.strip():
+            lost += 1
+            said.append(f"line {number}: {fault or 'its translation is empty'}")
+        elif best.unknown:
+            said.append(
+                f"line {number}: words read as <unk>: {', '.join(best.unknown)}"
+            )
     more = [f"… and {len(said) - TOLD:,} more lines"] if len(said) > TOLD else []
-    more += [f"lost: {lost:,} of {len(scored):,} lines"] if lost else []
-    for message in [*said[:TOLD], *more]:
-        print(message, file=sys.stderr)
+    more += [f"lost: {lost:,} of {number:,} lines"] if lost else []
+    print(*said[:TOLD], *more, sep="\n", end="\n" * bool(said), file=sys.stderr)
     if search.heatmap:
-        draw(search.heatmap, best, len(scored))
+        draw(search.heatmap, best, number)
     if search.score:
         say_scores(scored, references, vocabs[1].lang)
     return lost

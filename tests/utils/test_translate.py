@@ -13,6 +13,7 @@ import torch
 from helpers.repo import ROOT
 
 from utils import translate
+from utils.alignment import pharaoh_links
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.decoding import Translation
 from utils.decoding import translate as in_python
@@ -155,7 +156,7 @@ def test_links_are_those_of_the_weights():
     for i, word in enumerate(word_of):
         weights[i, :-1] = torch.tensor([float(of == 2 - word) for of in word_of])
     found = Translation("a b c", [*pieces, EOS], [*pieces, EOS], weights, [], [])
-    assert translate.links("a b c", found, *vocabs) == "2-0 1-1 0-2"
+    assert pharaoh_links("a b c", found, *vocabs) == "2-0 1-1 0-2"
 
 
 def test_the_output_is_utf8_whatever_the_system_has(command, expected, monkeypatch):
