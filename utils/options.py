@@ -92,7 +92,10 @@ def add_options(parser, cls):
             how = {"action": "store_true"}
         else:
             number = "N" if one.type in (int, float) else one.name.strip("_").upper()
-            how = {"metavar": "|".join(choices) or number, "type": partial(read, one)}
+            how = {
+                "metavar": "|".join(choices) or number,
+                "type": partial(value_of, one),
+            }
         if one.type is tuple:
             how |= {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
         elif one.default is None:
@@ -100,7 +103,7 @@ def add_options(parser, cls):
         group.add_argument(dashed(one.name), dest=one.name, help=said, **how)
 
 
-def read(one, text):
+def value_of(one, text):
     """A field's value from what is typed."""
     value, choices = text, one.metadata["choices"]
     if one.type in (int, float):

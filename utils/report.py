@@ -12,7 +12,7 @@ from utils.data_check import is_long
 from utils.decoding import MAX_SOURCE, translate
 from utils.metrics import text_scores, text_signatures
 
-SEARCHES = {"greedy": {}, "beam of 5": {"beam_size": 5, "length_penalty": 1.0}}
+SEARCHES = {"greedy": {}, "beam": {"beam_size": 5, "length_penalty": 1.0}}
 SHOWN = ("source", "reference", "output")
 
 
@@ -104,7 +104,7 @@ def test_scores(model, vocabs, corpus):
     fits = [not is_long(source, vocabs[0], MAX_SOURCE) for source in sources]
     short = [source for source, fit in zip(sources, fits, strict=True) if fit]
     references, lang = corpus.target_texts("test"), corpus.target_lang
-    scores = {"signatures": text_signatures(lang, references)}
+    scores = {"signature": text_signatures(lang, references)["bleu"]}
     for name, search in SEARCHES.items():
         found = iter(translate(model, short, *vocabs, **search))
         texts = [next(found).text if fit else "" for fit in fits]
@@ -123,11 +123,11 @@ def finish(fitted, corpus, out):
             save_checkpoint(path, fitted.model, *fitted.vocabs, notes=notes)
         scores = notes["test"]
         say(f"the test split, {scores['sentences']:,} sentences, scored once:")
-        for name in SEARCHES:
+        for name, label in (("greedy", "greedy"), ("beam", "beam of 5")):
             one = scores[name]
             say(
-                f"    {name:9} BLEU {one['bleu']:.2f}, lower-cased "
+                f"    {label:9} BLEU {one['bleu']:.2f}, lower-cased "
                 f"{one['bleu_lower']:.2f}, chrF {one['chrf']:.2f}"
             )
-        say(f"    BLEU is {scores['signatures']['bleu']}")
+        say(f"    BLEU is {scores['signature']}")
     say(f"translate with it: python -m utils.translate {shlex.quote(path)} < in.txt")

@@ -121,7 +121,7 @@ def first_settings(given, job, start, corpus):
     chosen, of_start = Settings.of(given), {}
     if start:
         then = {"source": start.src_vocab.lang, "target": start.tgt_vocab.lang}
-        then["lower_case"] = start.notes.get("job", {}).get("lower_case", False)
+        then["lower_case"] = start.notes.get("options", {}).get("lower_case", False)
         require_equal(then, {name: getattr(job, name) for name in then})
         names = [name for name in ("kind", *SIZES) if name in start.model.config]
         of_start = {name: start.model.config[name] for name in names}
@@ -143,16 +143,16 @@ def run(given, out):
     job, resume, start = Job.of(given), "resume" in given, None
     if resume:
         notes = load_checkpoint(path := f"{out}.last.safetensors").notes
-        if "job" not in notes:
+        if "options" not in notes:
             raise ValueError(f"{path} was not stored by this command")
-        job = {name: notes["job"][name] for name in Job.of(notes["job"])} | job
+        job = Job.of(notes["options"]) | job
     corpus, kept = (job := Job(**job)).read()
     if resume:
-        require_equal(notes["job"] | dict.fromkeys(MAY_MOVE), kept)
+        require_equal(notes["options"] | dict.fromkeys(MAY_MOVE), kept)
         settings = Settings(**notes["settings"] | Settings.of(given))
         for name, now in Settings.of(given).items():
-            was = notes["settings"][name]
-            say(f"{dashed(name)} was {was} and is {now} from here on")
+            if (was := notes["settings"][name]) != now:
+                say(f"{dashed(name)} was {was} and is {now} from here on")
     else:
         start = load_checkpoint(model_file(job.from_)) if job.from_ else None
         settings = first_settings(given, job, start, corpus)
@@ -165,7 +165,7 @@ def run(given, out):
         start=start,
         progress=sys.stderr.isatty(),
         watch=Report(out),
-        notes={"job": kept | asdict(job)},
+        notes={"options": kept | asdict(job)},
     )
     if join_processes()[0] == 0:
         finish(fitted, corpus, out)

@@ -84,7 +84,7 @@ def read_one(stream):
     return line
 
 
-def row(search, number, columns, text, found, vocabs):
+def output_line(search, number, columns, text, found, vocabs):
     """A line of output; found: a Translation, or None for a line that has a fault."""
     written, more = found.text.translate(BREAKS) if found else "", []
     if search.links:
@@ -124,7 +124,7 @@ def run(given):
     if search.n_best or search.scores:
         how["n_best"] = search.n_best or 1
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    lower_case = notes.get("job", {}).get("lower_case", False)
+    lower_case = notes.get("options", {}).get("lower_case", False)
     lines = read_lines(sys.stdin.buffer, vocabs[0], search.tsv, lower_case)
     size = 1 if sys.stdin.isatty() else CHUNK
     lines = translated(lines, size, model.float().to(device), vocabs, how)
@@ -132,7 +132,7 @@ def run(given):
     shown = sys.stderr.isatty() and size > 1
     for columns, text, fault, found in tqdm(lines, unit=" lines", disable=not shown):
         for one in found or [None] * (not search.n_best):
-            print(row(search, number, columns, text, one, vocabs))
+            print(output_line(search, number, columns, text, one, vocabs))
         number, best = number + 1, found[0] if found else None
         if search.score:
             scored.append((best.text if best else "", columns))

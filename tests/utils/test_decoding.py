@@ -100,13 +100,15 @@ def test_a_beam_that_keeps_everything_is_exhaustive(kind):
     lengths = torch.tensor(list(map(len, hypotheses)))
     for seed in range(2):
         model = random_model(kind, TINY, seed=seed)
-        for length_penalty in (0.0, 0.6):
-            found = beam_search(model, SOURCES, LENS, WIDE, 3, length_penalty)
+        for length_penalty, n in ((0.0, 1), (0.6, 1), (0.6, 4)):
+            found = beam_search(model, SOURCES, LENS, WIDE, 3, length_penalty, n)
             for b, one in enumerate(alone()):
                 log_probs, _ = forced(model, *one, hypotheses)
-                best = (log_probs / lengths**length_penalty).argmax()
-                assert tuple(written(found[0][b])) == hypotheses[best]
-                close(found[1][b], log_probs[best])
+                best = (log_probs / lengths**length_penalty).topk(n).indices
+                rows = slice(b * n, (b + 1) * n)
+                words = [tuple(written(ids)) for ids in found[0][rows]]
+                assert words == [hypotheses[i] for i in best]
+                close(found[1][rows], log_probs[best])
 
 
 @each_kind
@@ -290,6 +292,8 @@ NO_TEXT, NO_PENALTY = "text as a string, got", "at least 0 and finite, got"
         (lambda: tell("one", batch_size=0), "batch_size must be a whole number"),
         (lambda: tell("one", max_steps=0), "max_steps must be a whole number"),
         (lambda: tell("one", beam_size=0), "beam_size must be a whole number"),
+        (lambda: tell("one", n_best=0), "n_best must be a whole number"),
+        (lambda: tell("one", beam_size=2, n_best=3), "3, and a beam of 2 has no more"),
         (lambda: tell("one", length_penalty=math.nan), NO_PENALTY),
         (lambda: tell("one", length_penalty=-1), f"{NO_PENALTY} -1"),
         (lambda: search(beam_size=2, length_penalty=10.1), f"{NO_PENALTY} 10.1"),

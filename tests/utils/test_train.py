@@ -89,12 +89,12 @@ def test_it_trains_stores_and_reports(trained):
     found = translate(best.model, "ab cd", *best[1:3])
     assert found.attention_weights.shape[1] == len(found.source_tokens)
     scores = best.notes["test"]
-    assert scores["sentences"] == 12 and "case:mixed" in scores["signatures"]["bleu"]
-    for name in ("greedy", "beam of 5"):
+    assert scores["sentences"] == 12 and "case:mixed" in scores["signature"]
+    for name, label in (("greedy", "greedy"), ("beam", "beam of 5")):
         bleu, lower, chrf = (
             f"{scores[name][of]:.2f}" for of in ("bleu", "bleu_lower", "chrf")
         )
-        assert f"    {name:9} BLEU {bleu}, lower-cased {lower}, chrF {chrf}" in printed
+        assert f"    {label:9} BLEU {bleu}, lower-cased {lower}, chrF {chrf}" in printed
 
 
 def test_it_goes_on(run, trained, monkeypatch):
@@ -178,7 +178,10 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     ):
         assert any(split in line and rest in line for line in printed[1:5]), split
     stored = load_checkpoint("two.safetensors")
-    assert stored.notes["job"]["lower_case"] and stored.notes["test"]["sentences"] == 16
+    assert (
+        stored.notes["options"]["lower_case"]
+        and stored.notes["test"]["sentences"] == 16
+    )
     assert "A" not in "".join(stored.tgt_vocab.idx_to_token[260:])
 
 

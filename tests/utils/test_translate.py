@@ -114,7 +114,7 @@ def real(tmp_path_factory):
     vocabs = [SubwordVocab.train(TEXTS, lang, 300) for lang in ("en", "fr")]
     torch.manual_seed(3)
     model = build_model("translator", *map(len, vocabs), 8, 8, 8, 0.0).eval()
-    notes = {"job": {"lower_case": True}}
+    notes = {"options": {"lower_case": True}}
     save_checkpoint(path, model, *vocabs, notes=notes)
     return path, model, vocabs
 

@@ -48,10 +48,8 @@ def run(settings, seed):
     long.splits["test"] = long["test"] + rest
     long.splits["train"] = long["train"][: settings["pairs"]]
     epochs = settings["start_epochs"]
-    base = Settings.for_text(
-        settings["start"], "zh", "en", seed=seed, num_epochs=epochs
-    )
-    chosen = Settings.for_text(settings["pairs"], "zh", "en", seed=seed)
+    base = Settings.for_text(settings["start"], seed=seed, num_epochs=epochs)
+    chosen = Settings.for_text(settings["pairs"], seed=seed)
     few = replace(chosen, **settings["from"])
     options = {"progress": False, "loss_function": by_hand.loss}
     start = fit(short, base, **options)

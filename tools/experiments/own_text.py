@@ -40,8 +40,7 @@ def corpus_of(name, pairs, seed):
 def run(settings, corpus, pairs, seed):
     """One training, and the test split's scores."""
     text = corpus_of(corpus, pairs, seed)
-    languages = text.source_lang, text.target_lang
-    chosen = Settings.for_text(len(text["train"]), *languages, seed=seed)
+    chosen = Settings.for_text(len(text["train"]), seed=seed)
     start = time.process_time()
     fitted = fit(text, chosen, progress=False, loss_function=by_hand.loss)
     minutes = (time.process_time() - start) / 60
