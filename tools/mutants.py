@@ -26,6 +26,7 @@ NEAREST = {  # the test files nearest to a module, if not just the one of its na
     "corpora": ["corpora", "data"],
     "data_check": ["data_check", "corpora"],
     "guards": ["metrics"],
+    "options": ["recipe", "train"],
     "gold": ["gold", "corpora"],
     "transformer": ["transformer", "models"],
     "exercises/running": ["engine"],

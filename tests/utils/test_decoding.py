@@ -129,6 +129,15 @@ def test_score_and_weights_are_those_of_the_words_returned(kind):
             assert written(by_itself[0]) == words
 
 
+def test_all_of_the_n_best_have_ended():
+    """Long before the cap, and though the best one ends first."""
+    ids, _, _ = beam_search(
+        random_model("attention", TINY), SOURCES, LENS, 4, 60, 0.0, 3
+    )
+    assert ids.shape[1] < 60 and len(ids) == 3 * len(SOURCES)
+    assert all(EOS_ID in row for row in ids.tolist())
+
+
 class ChainState(NamedTuple):
     hidden_state: torch.Tensor  # (1, N, 1), unused
     attention_weights: torch.Tensor | None = None  # (N, 1, TINY)
