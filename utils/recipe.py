@@ -28,7 +28,8 @@ from utils.subwords import FEWEST, SUBWORDS, SampledLoader, SubwordVocab
 from utils.training import Trainer, batch_loss
 
 TRAINED = {  # the kinds of the catalogue that the command trains, as they are typed
-    "attention": "translator",
+    "attention": "released translator",
+    "conditional": "conditional translator",
     "fixed": "fixed translator",
     "transformer": "transformer",
 }

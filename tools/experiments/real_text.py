@@ -13,15 +13,13 @@ import gzip
 import json
 import math
 
-import torch
-
 from tools.experiments.provenance import read
 from tools.experiments.runs import RESULTS, at_own_rate
 from utils.data import BatchLoader
 from utils.decoding import translate
 from utils.metrics import text_scores
 from utils.recipe import Settings, fit
-from utils.training import batch_loss, evaluate_loss
+from utils.training import evaluate_loss
 
 BEAM = {"beam_size": 5, "length_penalty": 1.0}
 SETTINGS = {
@@ -79,10 +77,7 @@ def run(settings, arm, direction, num_epochs, lr, seed):
     """Train once; losses in nats a piece, seconds of updates by one thread."""
     corpus = read(f"Multi30k {direction}")
     chosen = {"num_epochs": num_epochs, "lr": lr, "seed": seed, **ARMS[arm]}
-    chosen = {**settings, **chosen}
-    precision = getattr(torch, chosen.pop("precision"))
-    loss = torch.autocast("cpu", precision)(batch_loss)
-    fitted = fit(corpus, Settings(**chosen), progress=False, loss_function=loss)
+    fitted = fit(corpus, Settings(**{**settings, **chosen}), progress=False)
     model, vocabs, trainer, best_epoch = fitted
     history = [
         {name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")}
