@@ -21,9 +21,11 @@ from utils.training import train_step
 class Machine(Options):
     """Where a model computes."""
 
-    threads: int = setting(1, "threads; no more than there are idle cores", 1, 1024)
+    threads: int = setting(1, "threads; slower with more than idle cores", 1, 1024)
     device: str = setting(
-        "auto", "auto: cuda if there, else cpu", choices=("auto", "cpu", "cuda", "mps")
+        "auto",
+        "auto is cuda if it is there, else cpu",
+        choices=("auto", "cpu", "cuda", "mps"),
     )
 
     def start(self) -> torch.device:

@@ -64,20 +64,16 @@ class Settings(Machine):
     )
     embed_size: int = setting(128, "numbers in a piece's vector", 1)
     num_hiddens: int = setting(256, "numbers in the decoder's state", 1)
-    enc_hiddens: int = setting(
-        384, "numbers in the encoder's state, both directions", 2
-    )
+    enc_hiddens: int = setting(384, "numbers in the encoder's, of both directions", 2)
     dropout: float = setting(0.3, "share of numbers set to 0 in training", 0, 0.99)
     label_smoothing: float = setting(0.1, "share of a target for all pieces", 0, 0.99)
     averaging: float = setting(0.999, "how much of a running mean is kept", 0, 0.999999)
     lr: float = setting(
-        3e-3, "highest rate; left out, 0.003, transformer: 0.001", 1e-12
+        3e-3, "highest rate; left out, 0.003; transformer: 0.001", 1e-12
     )
-    num_epochs: int = setting(
-        12, "times through the text; left out, 3 to 40 by size", 1
-    )
+    num_epochs: int = setting(12, "passes over the text; left out, 3 to 40 by size", 1)
     batch_size: int = setting(64, "sentences an update; left out, 16 to 64 by size", 1)
-    patience: int = setting(0, "end after so many epochs without a better one", 1)
+    patience: int = setting(0, "epochs to wait for a better one; left out, all", 1)
     loss: str = setting(
         "auto",
         "auto: with its gradient by hand where it can be",

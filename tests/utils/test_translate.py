@@ -92,9 +92,7 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     assert len(told) == translate.TOLD + 2
     assert told[-2] == f"… and {500 - translate.TOLD} more lines"
     for start in (b"\x1f\x8b", b"\xff\xfe"):
-        command(
-            lines=start + b"a\nb\n", ending="standard input is gzip or UTF-16: give"
-        )
+        command(lines=start + b"a\n", ending="standard input is gzip or UTF-16: give")
 
 
 def test_a_word_that_is_read_as_unk_is_told(command):
@@ -130,13 +128,6 @@ def test_the_best_translations_with_scores_and_links(command, real):
     ours = [row[1].split() + [row[3]] for row in rows]
     theirs = [[*one.words, f"{one.log_prob:.4f}"] for three in found for one in three]
     assert ours == theirs
-    ones = in_python(model, texts, *vocabs, **{**search, "n_best": 1})
-    assert [(one.text, one.log_prob) for (one,) in ones] == [
-        (three[0].text, three[0].log_prob) for three in found
-    ]
-    for three in found:
-        means = [one.log_prob / len(one.tokens) for one in three]
-        assert means == sorted(means, reverse=True)
     for number, text, links, _ in rows:
         links = [tuple(map(int, link.split("-"))) for link in links.split()]
         assert [target for _, target in links] == list(range(len(text.split())))
@@ -171,12 +162,8 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
     path.write_text("\n".join(expected) + "\n", encoding="utf-8")
     out, said = command("--score", path)
     assert out.splitlines() == expected
-    lines = said.splitlines()
-    assert lines[0].startswith("bleu       100.00  nrefs:1|case:mixed|")
-    assert [line.split()[:2] for line in lines[1:]] == [
-        ["bleu_lower", "100.00"],
-        ["chrf", "100.00"],
-    ]
+    assert said.startswith("bleu       100.00  nrefs:1|case:mixed|")
+    assert "\nbleu_lower 100.00" in said and "\nchrf       100.00" in said
     table = [f"{one}\t{other}" for one, other in zip(SENTENCES, expected, strict=True)]
     out, again = command("--tsv", "--score", lines=table)
     rows = zip(table, expected, strict=True)
@@ -200,25 +187,19 @@ def test_a_heatmap_is_of_one_sentence(command, tmp_path, capsys):
     assert capsys.readouterr().err.startswith("In the heatmap, numbers stand for")
 
 
-@pytest.mark.parametrize(
-    "arguments, ending",
-    [
-        (["--beam", "0"], "2"),
-        (["--beam", "101"], "2"),
-        (["--beam", "1" + 30 * "0"], "2"),
-        (["--length-penalty", "-1"], "2"),
-        (["--heatmap", ""], "2"),
-        (["--n-best", "2"], "n_best is 2, and a beam of 1 has no more"),
-        (["--device", "mps"], "error: the device mps isn't there: PyTorch finds cpu"),
-        (
-            ["--score"],
-            "error: --score needs a file of references, unless there is --tsv",
-        ),
-        (["--score", "none"], "error: there is no file none"),
-    ],
-)
-def test_options_that_do_not_work(command, arguments, ending):
-    assert command(*arguments, ending=ending).out == ""
+REFUSED = {  # 2: argparse has said it
+    "--beam 101": "2",
+    "--length-penalty -1": "2",
+    "--heatmap=": "2",
+    "--n-best 2": "n_best is 2, and a beam of 1 has no more",
+    "--score": "--score needs a file of references, unless there is --tsv",
+    "--score none": "there is no file none",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_options_that_do_not_work(command, words):
+    assert command(*words.split(), ending=REFUSED[words]).out == ""
 
 
 @pytest.mark.slow
