@@ -264,7 +264,7 @@ REFUSED = {
     f"{OTHER} --dropout 1": "--dropout: must be a number of at least 0 and at most 0.",
     f"{OTHER} --lr nan": "--lr: must be a number of at least 1e-12, got nan",
     f"{OTHER} --batch-size 2.5": "--batch-size: must be a whole number of at least 1",
-    f"{OTHER} --kind rnnsearch": "--kind: must be one of attention, fixed, transformer",
+    f"{OTHER} --kind rnnsearch": "--kind: must be one of attention, conditional, fixed, transformer",
     f"{OTHER} --tsv=": "--tsv: must be more than nothing",
     f"{OTHER} --held-out 100": "too few for a split 'valid' of 100 and a",
     f"{OTHER} --kind transformer": "--embed-size: this --kind has none",
