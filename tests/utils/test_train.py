@@ -78,7 +78,7 @@ def test_it_trains_stores_and_reports(trained):
         "pairs.tsv en→fr: train 96, valid 12, test 12",
         "computed on cpu, 1 thread, in float32, the gradient by hand",
         "vocabularies: 300 pieces of en and 300 pieces of fr",
-        f"translator, {size:,} parameters",
+        f"released translator, {size:,} parameters",
         "epochs done: 0 of 1, each 3 batches of 32; learning rate up to 0.003",
     ]
     last = load_checkpoint(folder / "model.last.safetensors")
