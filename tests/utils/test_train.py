@@ -78,7 +78,7 @@ def test_it_trains_stores_and_reports(trained):
         "pairs.tsv en→fr: train 96, valid 12, test 12",
         "computed on cpu, 1 thread, in float32, the gradient by hand",
         "vocabularies: 300 pieces of en and 300 pieces of fr",
-        f"translator, {size:,} parameters",
+        f"released translator, {size:,} parameters",
         "epochs done: 0 of 1, each 3 batches of 32; learning rate up to 0.003",
     ]
     last = load_checkpoint(folder / "model.last.safetensors")
@@ -264,7 +264,7 @@ REFUSED = {
     f"{OTHER} --dropout 1": "--dropout: must be a number of at least 0 and at most 0.",
     f"{OTHER} --lr nan": "--lr: must be a number of at least 1e-12, got nan",
     f"{OTHER} --batch-size 2.5": "--batch-size: must be a whole number of at least 1",
-    f"{OTHER} --kind rnnsearch": "--kind: must be one of attention, fixed, transformer",
+    f"{OTHER} --kind rnnsearch": "--kind: must be one of attention, ",
     f"{OTHER} --tsv=": "--tsv: must be more than nothing",
     f"{OTHER} --held-out 100": "too few for a split 'valid' of 100 and a",
     f"{OTHER} --kind transformer": "--embed-size: this --kind has none",
