@@ -57,9 +57,8 @@ class Settings(Machine):
     subwords: str = setting("unigram", "how pieces are found", choices=SUBWORDS)
     alpha: float = setting(
         0.5,
-        "how texts are cut into pieces, anew each epoch; unigram: by their probability "
-        "to this power; bpe: without this share of the joins; 0: the best way; left "
-        "out, 0.5, bpe: 0",
+        "texts are cut anew each epoch, by a way's probability to this power; 0: the "
+        "best way, the only one of bpe; left out, 0.5",
         0,
     )
     embed_size: int = setting(128, "numbers in a piece's vector", 1)
@@ -87,8 +86,8 @@ class Settings(Machine):
     def __post_init__(self):
         super().__post_init__()
         require_one_of("kind", self.kind, KINDS)
-        if self.subwords == "bpe" and self.alpha >= 1:
-            raise ValueError(f"alpha must be below 1 with bpe, got {self.alpha}")
+        if self.subwords == "bpe" and self.alpha:
+            raise ValueError(f"alpha must be 0 with bpe, got {self.alpha}")
 
     @classmethod
     def for_text(cls, num_pairs, **chosen):

@@ -8,8 +8,11 @@ piece is written as the bytes of its UTF-8 encoding, such as `<0xE9>`.
 """
 
 import io
+import math
 import random
+import re
 from collections import Counter
+from functools import lru_cache
 
 import sentencepiece
 
@@ -31,6 +34,8 @@ from utils.text import (
 )
 
 SPACE = "▁"  # what sentencepiece writes for a space
+WAYS = 8  # of cutting a unit, the most probable ones, that `sample` draws from
+REMEMBERED = 200_000  # units and their pieces, at most
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 SUBWORDS = ("unigram", "bpe")
 FEWEST = len(SPECIALS) + len(BYTES) + 2  # pieces: one for a space, and one more
@@ -64,6 +69,8 @@ class SubwordVocab(Vocab):
                 "its pieces are of the course's second edition, which wrote small "
                 "letters alone: train the model again, or use it with that edition"
             )
+        self._cut = lru_cache(REMEMBERED)(self._find_cut)
+        self._ways = lru_cache(REMEMBERED)(self._find_ways)
         self._bytes = [p.replace(SPACE, " ").encode() for p in self.idx_to_token]
         for byte, piece in enumerate(BYTES):
             self._bytes[self.token_to_idx[piece]] = bytes([byte])
@@ -76,7 +83,7 @@ class SubwordVocab(Vocab):
 
         They are fewer where the text is too small for so many. Half of them at most are
         single characters, the most frequent ones. model_type: one of SUBWORDS; "bpe"
-        keeps frequent words whole.
+        keeps frequent words whole, and cuts a word in one way only.
         """
         require_whole("size", size, FEWEST, " (there are 4 specials and 256 bytes)")
         require_one_of("model_type", model_type, SUBWORDS)
@@ -120,26 +127,38 @@ class SubwordVocab(Vocab):
 
     def encode(self, text) -> Encoded:
         """Read a text; no word is unknown. Raises TypeError for what is no text."""
-        ids = self._cut(text)
+        ids = [i for unit in units(text) for i in self._cut(unit)]
         return Encoded(ids, self.to_tokens(ids), [])
 
-    def sample(self, text, alpha) -> list[int]:
-        """Ids of a text, cut in a way that is drawn.
+    def sample(self, text, rng, alpha) -> list[int]:
+        """Ids of a text, each unit cut in one of the eight best ways, which is drawn.
 
-        Unigram: with the probability of the way to the power alpha (Kudo, 2018, section
-        3.1). Byte pairs: each join is left out with the probability alpha (Provilkov
-        et al., 2020). `sentencepiece.set_random_generator_seed` sets what is drawn.
+        By the way's probability to the power alpha: subword regularisation (Kudo, 2018,
+        section 3.1). rng: a random.Random. Raises ValueError for byte pairs, which have
+        no probabilities.
         """
-        return self._cut(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
-
-    def _cut(self, text, **how):
-        """Ids; the sign that stands for a space is itself written as bytes."""
-        parts = f" {check_text(text)}".split(SPACE)
-        ids = self._pieces.encode(parts[0], **how)
-        for part in parts[1:]:
-            ids += self[[BYTES[byte] for byte in SPACE.encode()]]
-            ids += self._pieces.encode(part, **how)
+        ids = []
+        for unit in units(text):
+            ways, log_probs = self._ways(unit)
+            weights = [math.exp(alpha * (p - log_probs[0])) for p in log_probs]
+            ids += rng.choices(ways, weights)[0]
         return ids
+
+    def _find_cut(self, unit):
+        """Ids; the sign that stands for a space is itself written as bytes."""
+        if unit == SPACE:
+            return self[[BYTES[byte] for byte in SPACE.encode()]]
+        return self._pieces.encode(unit)
+
+    def _find_ways(self, unit):
+        if unit == SPACE:
+            return [self._cut(unit)], [0.0]
+        try:
+            ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
+        except RuntimeError as error:
+            raise ValueError("byte pairs are cut in one way only") from error
+        score = self._pieces.get_score  # a log-probability
+        return ways, [sum(map(score, way)) for way in ways]
 
     def byte_lengths(self, ids) -> list[int]:
         """How many bytes each piece writes, the space before the text among them."""
@@ -153,6 +172,11 @@ class SubwordVocab(Vocab):
 
     def to_words(self, ids):
         return self.decode(ids).split()
+
+
+def units(text) -> list[str]:
+    """A text in parts that no piece crosses: words, each with the space before it."""
+    return re.findall(f"{SPACE}|[^{SPACE}][^ {SPACE}]*", f" {check_text(text)}", re.S)
 
 
 def check_text(text) -> str:
@@ -174,10 +198,9 @@ class SampledLoader(BatchLoader):
 
     def epoch_ids(self, k):
         rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
-        sentencepiece.set_random_generator_seed(rng.getrandbits(31))
         return [
             tuple(
-                [*vocab.sample(text, self.alpha), EOS_ID]
+                [*vocab.sample(text, rng, self.alpha), EOS_ID]
                 for vocab, text in zip(self.vocabs, pair[:2], strict=True)
             )
             for pair in self.pairs

@@ -58,7 +58,7 @@ def test_settings_follow_the_text(pairs, chosen, expected):
         ({"num_epochs": 2.0}, "num_epochs must be a whole number of at least 1"),
         ({"seed": True}, "seed must be a whole number .*, got True"),
         ({"subwords": "letters"}, "subwords must be one of .*bpe, got 'letters'"),
-        ({"subwords": "bpe", "alpha": 1}, "alpha must be below 1 with bpe, got 1"),
+        ({"subwords": "bpe", "alpha": 1}, "alpha must be 0 with bpe, got 1"),
         ({"source_pieces": 261}, "source_pieces must be .* of at least 262, got 261"),
         ({"kind": "a model"}, "kind must be one of .*'rnnsearch'.*, got 'a model'"),
         ({"lr": 1e38}, "training diverged"),

@@ -1,7 +1,8 @@
 """Subword vocabularies: texts come back, what is sampled, what is refused."""
 
 import io
-from collections import Counter
+import math
+import random
 
 import pytest
 import sentencepiece
@@ -37,6 +38,8 @@ def vocab(request):
     return SubwordVocab.train(LINES_OF_ALL[:4] * 9, "en", 500, request.param)
 
 
+PIECES = SubwordVocab.train(["the kitchen cat kicks ten chicks then"] * 9, "en", 300)
+
 # --- reading and writing ----------------------------------------------------------
 
 
@@ -50,8 +53,12 @@ def test_any_text_comes_back(vocab, text):
     assert vocab.decode([BOS_ID, *ids, EOS_ID, PAD_ID]) == text and not unknown
     assert vocab.to_tokens(ids) == tokens and min([*ids, UNK_ID + 1]) > UNK_ID
     assert sum(vocab.byte_lengths(ids)) == 1 + len(text.encode())
-    for alpha in (0.1, 0.5):
-        assert vocab.decode(vocab.sample(text, alpha)) == text
+
+
+@tries
+@given(st.text(max_size=60))
+def test_a_text_that_is_cut_anew_comes_back(text):
+    assert PIECES.decode(PIECES.sample(text, random.Random(0), 0.1)) == text
 
 
 @pytest.mark.parametrize("lang", LINES)
@@ -70,6 +77,14 @@ def test_pieces_hold_spaces_and_digits_stand_alone():
     assert vocab["▁the"] == ids[0] and vocab["no piece"] == UNK_ID
     assert vocab.to_words([*ids, EOS_ID]) == ["the", "cat", "199é"]
     assert vocab.decode(ids[1:]) == "cat 199é" and vocab.decode([ids[-1]]) == "\ufffd"
+
+
+def test_no_more_words_are_remembered_than_that(monkeypatch):
+    monkeypatch.setattr("utils.subwords.REMEMBERED", 3)
+    vocab = SubwordVocab(PIECES.model, "en")
+    text = "the kitchen cat kicks ten the kitchen"
+    assert vocab.encode(text) == PIECES.encode(text)
+    assert vocab._cut.cache_info().currsize == 3
 
 
 # --- training ---------------------------------------------------------------------
@@ -101,10 +116,10 @@ def test_rare_characters_are_written_as_bytes_where_pieces_are_few():
 # --- sampling ---------------------------------------------------------------------
 
 
-def test_a_cut_is_drawn_by_its_probability_to_the_power_alpha():
-    vocab = SubwordVocab.train(["kit kite item tie ki te"] * 9, "en", 285)
-    model = sentencepiece.SentencePieceProcessor(model_proto=vocab.model)
-    score = {p: model.get_score(i) for i, p in enumerate(vocab.idx_to_token)}
+def test_a_way_is_drawn_by_its_probability_to_the_power_alpha():
+    model = sentencepiece.SentencePieceProcessor(model_proto=PIECES.model)
+    score = {p: model.get_score(i) for i, p in enumerate(PIECES.idx_to_token)}
+    drawn = []
 
     def cuts(rest):  # the specification: all cuts into pieces
         if not rest:
@@ -113,20 +128,22 @@ def test_a_cut_is_drawn_by_its_probability_to_the_power_alpha():
             if rest[:end] in score:
                 yield from ((rest[:end], *cut) for cut in cuts(rest[end:]))
 
-    weights = {
-        cut: 2.718281828 ** (0.5 * sum(map(score.get, cut))) for cut in cuts("▁kite")
-    }
-    sentencepiece.set_random_generator_seed(1)
-    drawn = Counter(
-        tuple(vocab.to_tokens(vocab.sample("kite", 0.5))) for _ in range(4000)
-    )
-    assert drawn.keys() <= weights.keys() and len(weights) > 3
-    for cut, weight in weights.items():
-        share = weight / sum(weights.values())
-        assert drawn[cut] / 4000 == pytest.approx(share, abs=0.04)
+    class Rng:
+        def choices(self, ways, weights):
+            drawn.extend(zip(map(PIECES.to_tokens, ways), weights, strict=True))
+            return ways[3:4]
+
+    cut = PIECES.sample("kitchen", Rng(), 0.1)
+    assert PIECES.to_tokens(cut) == drawn[3][0]
+    chances = {cut: sum(map(score.get, cut)) for cut in cuts("▁kitchen")}
+    best = sorted(chances, key=chances.get, reverse=True)[:8]
+    assert [tuple(way) for way, _ in drawn] == best
+    expected = [math.exp(0.1 * (chances[way] - chances[best[0]])) for way in best]
+    assert [weight for _, weight in drawn] == pytest.approx(expected)
 
 
-def test_each_epoch_is_cut_anew_by_seed_and_epoch(vocab):
+def test_each_epoch_is_cut_anew_by_seed_and_epoch():
+    vocab = PIECES
     pairs = [Pair(text, text[::-1]) for text in LINES_OF_ALL * 3]
 
     def columns(k, seed=1):
@@ -147,7 +164,7 @@ def test_each_epoch_is_cut_anew_by_seed_and_epoch(vocab):
 # --- what is refused --------------------------------------------------------------
 
 train = SubwordVocab.train
-GOOD = train(["ab"] * 3, "en", 300)
+GOOD, BYTE_PAIRS = train(["ab"], "en", 300), train(["ab"], "en", 300, "bpe")
 OTHER = GOOD.model.replace(b"<pad>", b"<bad>")
 
 
@@ -189,6 +206,7 @@ OLD = old_pieces()
             r"a text as a string, got \['a'",
         ),
         (lambda: train(["a"], "en", 300, "char"), ValueError, "must be one of .'unig"),
+        (lambda: BYTE_PAIRS.sample("a", None, 1), ValueError, "cut in one way only"),
         (lambda: GOOD.encode(None), TypeError, "a text as a string, got None"),
         (lambda: SubwordVocab(b"no model", "en"), ValueError, "these 8 bytes are no"),
         (lambda: SubwordVocab(OTHER, "en"), ValueError, "begins with <pad>.* <bad>"),

@@ -51,7 +51,7 @@ ARMS = {
     "large": LARGE,
     "large, conditional": {**LARGE, "kind": "conditional translator"},
     "unigram": {"subwords": "unigram"},
-    "cuts drawn anew": {"alpha": 0.1},
+    "cuts drawn anew": {"subwords": "unigram", "alpha": 0.5},
     "no dropout": {"dropout": 0.0},
     "no smoothing": {"label_smoothing": 0.0},
     "fixed context": {"kind": "fixed translator"},
