@@ -9,25 +9,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from utils import data_check, files
 from utils.data import Corpus, Pair
-from utils.data_check import (
-    check_pairs,
-    is_header,
-    read_columns,
-    same_text,
-    skipped_lines,
-    without_repeats,
-)
-from utils.files import (
-    cache_folder,
-    check_sha256,
-    data_folder,
-    decode_lines,
-    download,
-    find_file,
-    read_bytes,
-    read_sums,
-)
 from utils.gold import with_links
 from utils.guards import require_whole
 from utils.languages import check_language, language_name
@@ -41,7 +24,7 @@ MULTI30K_URL = (
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
 )
 MULTI30K_SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
-MULTI30K_SHA256 = read_sums(VILLAGE_FOLDER.parent / "multi30k.sha256")
+MULTI30K_SHA256 = files.read_sums(VILLAGE_FOLDER.parent / "multi30k.sha256")
 
 
 def check_direction(source: str, target: str, languages=None) -> tuple[str, str]:
@@ -67,16 +50,16 @@ def load_village(source="en", target="fr", folder=None) -> Corpus:
     """
     check_direction(source, target, VILLAGE_LANGS)
     folder = VILLAGE_FOLDER if folder is None else Path(folder)
-    sums = read_sums(folder.parent / "SHA256SUMS")
+    sums = files.read_sums(folder.parent / "SHA256SUMS")
     splits = {}
     for split in VILLAGE_SPLITS:
         path = folder / f"{split}.tsv.gz"
-        data = read_bytes(path)
-        expected = sums.get(f"{folder.name}/{path.name}")
-        if expected is not None:
+        data = files.read_bytes(path)
+        if expected := sums.get(f"{folder.name}/{path.name}"):
             advice = "Restore the file, or run data/village/generate.py."
-            check_sha256(data, expected, path, advice)
-        splits[split] = _village_pairs(decode_lines(data, path), path, source, target)
+            files.check_sha256(data, expected, path, advice)
+        lines = files.decode_lines(data, path)
+        splits[split] = _village_pairs(lines, path, source, target)
     return Corpus("Village", source, target, splits)
 
 
@@ -86,15 +69,11 @@ def _village_pairs(lines, path, source, target):
     links = f"{source}-{target}" if forward else f"{target}-{source}"
     for number, line in enumerate(lines[1:], 2):
         fields = dict(zip(names, line.split("\t"), strict=True))
-        sides = (_once(fields[lang].split()) for lang in (source, target))
+        sides = (fields[lang].split() for lang in (source, target))
+        sides = (tuple(map(sys.intern, words)) for words in sides)  # each word once
         pair = Pair(*sides, tags=_read_tags(fields["tags"]))
-        where = f"{path}, line {number}"
-        pairs.append(with_links(pair, fields[links], where, forward))
+        pairs.append(with_links(pair, fields[links], f"{path}, line {number}", forward))
     return pairs
-
-
-def _once(words):
-    return tuple(map(sys.intern, words))  # each word once in memory
 
 
 @cache  # lines share most of their tags: each is kept once
@@ -125,20 +104,19 @@ def load_multi30k(source="de", target="en") -> Corpus:
 def multi30k_lines(split: str, lang: str) -> list[str]:
     """The sentences of a split (train, valid or test) as they were written."""
     path = multi30k_file(f"{MULTI30K_SPLITS[split]}.{lang}.gz")
-    return decode_lines(read_bytes(path), path)
+    return files.decode_lines(files.read_bytes(path), path)
 
 
 def multi30k_file(name: str) -> Path:
     """The path of a file of Multi30k: the user's own, or a download."""
-    sha256 = MULTI30K_SHA256[name]
-    folder = data_folder()
+    sha256, folder = MULTI30K_SHA256[name], files.data_folder()
     own = folder and folder / "multi30k" / name
     if own and own.is_file():
         advice = "This is your own file, so it was left as it is: replace or remove it."
-        check_sha256(read_bytes(own), sha256, own, advice)
+        files.check_sha256(files.read_bytes(own), sha256, own, advice)
         return own
-    path = cache_folder() / "multi30k" / name
-    return download(MULTI30K_URL + name, sha256, path)
+    path = files.cache_folder() / "multi30k" / name
+    return files.download(MULTI30K_URL + name, sha256, path)
 
 
 # Files of one's own
@@ -162,20 +140,19 @@ def load_tsv(
     target, by number from 1, or by the names that the first line gives them; None for
     the first two. valid, test: pairs in these splits; None for a tenth of all, 1000 at
     most, or a little less where sentences repeat. A repeated pair is taken once; pairs
-    that share a source or a target sentence share a split. quotes: "undo" or "keep" the
-    quotation marks that Excel puts round a column; "auto" undoes them where they are
-    surely Excel's. corpus.findings says what was done, and what may be wrong. Raises
-    ValueError for options out of range, UTF-16 and columns of numbers and, naming file
-    and line, for bad lines. With skip_bad_lines, those are left out: not UTF-8, too
-    long, empty, with too few columns or an empty side (corpus.skipped says why, by
-    their numbers, from 1).
+    that share a source or a target sentence share a split. quotes: "keep" the quotation
+    marks round columns; "auto" takes away those of Excel. corpus.findings says what was
+    done, and what may be wrong. Raises ValueError for options out of range, UTF-16 and
+    columns of numbers and, naming file and line, for bad lines. With skip_bad_lines,
+    those are left out: not UTF-8, too long, with too few columns or an empty side
+    (corpus.skipped says why, by their numbers, from 1).
     """
     languages = check_direction(source, target)
-    path, bad = find_file(path), {}
-    lines = decode_lines(read_bytes(path), path, bad)
-    rows, findings = read_columns(lines, columns, quotes, path)
+    path, bad = files.find_file(path), {}
+    lines = files.decode_lines(files.read_bytes(path), path, bad)
+    rows, findings = data_check.read_columns(lines, columns, quotes, path)
     pairs, found = _read_pairs(rows, path, languages, bad, skip_bad_lines)
-    kept, repeats = without_repeats({"train": pairs})
+    kept, repeats = data_check.without_repeats({"train": pairs})
     splits = split_pairs(kept["train"], {"valid": valid, "test": test}, seed)
     return Corpus(path.name, *languages, splits, bad, findings + found + repeats)
 
@@ -200,24 +177,24 @@ def load_parallel(
     """
     languages = check_direction(source, target)
     splits, skipped, findings = {}, {}, []
-    for split, files in {"train": train, "valid": valid, "test": test}.items():
-        if files is None:
+    for split, given in {"train": train, "valid": valid, "test": test}.items():
+        if given is None:
             continue
-        if isinstance(files, str) or len(files) != 2:
-            raise ValueError(f"{split} must be two files, got {files!r}")
-        paths, bad = [find_file(file) for file in files], {}
-        where = " and ".join(map(str, paths))
-        sides = [decode_lines(read_bytes(path), path, bad) for path in paths]
-        if len(sides[0]) != len(sides[1]):
+        if isinstance(given, str) or len(given) != 2:
+            raise ValueError(f"{split} must be two files, got {given!r}")
+        paths, bad = list(map(files.find_file, given)), {}
+        sides = [files.decode_lines(files.read_bytes(one), one, bad) for one in paths]
+        where, lengths = " and ".join(map(str, paths)), list(map(len, sides))
+        if lengths[0] != lengths[1]:
             raise ValueError(
-                f"{where} have {len(sides[0]):,} and {len(sides[1]):,} lines: each "
-                "line needs its translation in the same line of the other file"
+                f"{where} have {lengths[0]:,} and {lengths[1]:,} lines: each line "
+                "needs its translation in the same line of the other file"
             )
         rows = list(zip(*sides, strict=True))
         splits[split], found = _read_pairs(rows, where, languages, bad, skip_bad_lines)
         findings += [f"{split}: {finding}" for finding in found]
         skipped |= {(split, number): fault for number, fault in bad.items()}
-    splits, repeats = without_repeats(splits)
+    splits, repeats = data_check.without_repeats(splits)
     cut = {split: held_out for split in HELD_OUT if split not in splits}
     splits |= split_pairs(splits["train"], cut, seed)
     splits = {split: splits[split] for split in ("train", *HELD_OUT)}
@@ -231,8 +208,8 @@ def _read_pairs(rows, where, languages, bad, skip_bad_lines):
     Faults go to bad, by the number of their line; without skip_bad_lines, the first is
     raised.
     """
-    pairs, findings = [], []
-    if is_header(rows[0], languages):
+    pairs, findings, reasons = [], [], []
+    if data_check.is_header(rows[0], languages):
         findings.append(f"line 1 left out: it names columns, {' and '.join(rows[0])}")
         rows[0] = ()
     for number, row in enumerate(rows, 1):
@@ -245,12 +222,14 @@ def _read_pairs(rows, where, languages, bad, skip_bad_lines):
             raise ValueError(f"{where}, line {number}: {fault}; {advice}")
         if fault:
             bad[number] = fault
+            reason = fault.split(";")[0].split(" (")[0]
+            reasons.append((f"left out: {reason}", number))
         elif row:
             pairs.append(Pair(*row, line=number))
-    findings += skipped_lines(bad)
+    findings += data_check.by_kind(reasons)
     if not pairs:
         raise ValueError(f"{where}: no pair is left; {'; '.join(findings)}")
-    return pairs, findings + check_pairs(pairs, languages)
+    return pairs, findings + data_check.check_pairs(pairs, languages)
 
 
 def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict:
@@ -292,7 +271,7 @@ def _connected(pairs):
             side = parent[side]
         return side
 
-    keys = [tuple(map(same_text, pair[:2])) for pair in pairs]
+    keys = [tuple(map(data_check.same_text, pair[:2])) for pair in pairs]
     for source, target in keys:
         parent[root(("source", source))] = root(("target", target))
     groups = {}

@@ -61,9 +61,8 @@ class Job(options.Options):
     )
     quotes: str = setting(
         "",
-        "the quotation marks that Excel puts round columns; left out, auto: they are "
-        "undone where they are surely Excel's",
-        choices=("auto", "undo", "keep"),
+        "keep quotation marks round columns; left out, auto: Excel's are taken away",
+        choices=("auto", "keep"),
     )
     skip_bad_lines: bool = setting(
         False, "leave out lines that can't be read; left out, the first one ends it"
