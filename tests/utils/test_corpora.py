@@ -88,9 +88,8 @@ READ = [  # a text, its columns, its pairs, what is said of it
 def test_how_a_text_is_read_and_what_is_said(tsv, text, columns, pairs, said):
     corpus = tsv(text, columns=columns.split())
     assert "/".join("|".join(pair[:2]) for pair in corpus["train"]) == pairs
-    assert len(corpus.findings) == bool(said) and re.search(
-        said, *corpus.findings or [""]
-    )
+    assert len(corpus.findings) == bool(said)
+    assert re.search(said, "".join(corpus.findings))
 
 
 def test_a_tenth_is_held_out_as_near_as_it_can_be(tsv):
@@ -153,24 +152,23 @@ def parallel(tmp_path):
     """Loads two texts for each split, from a plain file and from one with gzip."""
 
     def load(skip_bad_lines=False, **texts):
-        files = {}
-        for split, (source, target) in texts.items():
-            paths = tmp_path / f"{split}.en", tmp_path / f"{split}.fr.gz"
-            paths[0].write_text(source, "utf-8")
-            paths[1].write_bytes(gzip.compress(target.encode()))
-            files[split] = paths
-        return load_parallel(**files, held_out=1, skip_bad_lines=skip_bad_lines)
+        paths = {split: (tmp_path / split, tmp_path / f"{split}.gz") for split in texts}
+        for split, sides in texts.items():
+            source, target = (side.replace("/", "\n").encode() for side in sides)
+            paths[split][0].write_bytes(source)
+            paths[split][1].write_bytes(gzip.compress(target))
+        return load_parallel(**paths, held_out=1, skip_bad_lines=skip_bad_lines)
 
     return load
 
 
 def test_parallel_files_are_read_and_share_no_pair(parallel):
-    train = "Go.\nHi.\nRun!\nHi.\nNo.\n", "Va !\nSalut !\nCours !\nSalut !\nNon.\n"
-    corpus = parallel(train=train, test=("Hi.\nHi.\nYes.", "Salut !\nSalut !\nOui."))
-    assert repr(corpus) == "train.en, train.fr.gz en→fr: train 2, valid 1, test 3"
-    assert corpus.target_texts("test") == ["Salut !", "Salut !", "Oui."]
+    train = "A./B./C./B./D./", "E./F./G./F./H."
+    corpus = parallel(train=train, test=("B./B./I.", "F./F./J."))
+    assert repr(corpus) == "train, train.gz en→fr: train 2, valid 1, test 3"
+    assert corpus.target_texts("test") == ["F.", "F.", "J."]
     rest = {pair[:2] for split in ("train", "valid") for pair in corpus[split]}
-    assert rest == {("Go.", "Va !"), ("Run!", "Cours !"), ("No.", "Non.")}
+    assert rest == {("A.", "E."), ("C.", "G."), ("D.", "H.")}
     said = "train: 2 lines left out: a pair that test has (lines 2, 4)"
     assert corpus.findings == [said]
     with pytest.raises(ValueError, match="no pair is left to train on; train: 5 lines"):
@@ -178,13 +176,12 @@ def test_parallel_files_are_read_and_share_no_pair(parallel):
 
 
 def test_parallel_files_that_are_refused(parallel):
-    with pytest.raises(ValueError, match="train.fr.gz have 2 and 1 lines: each line"):
-        parallel(train=("A.\nB.\n", "C.\n"))
-    bad = {"train": ("A.\nB.", "C.\nD."), "valid": ("A.\n\nB.", "C.\nD.\nE.")}
-    with pytest.raises(ValueError, match="valid.fr.gz, line 2: the en side is empty"):
-        parallel(**bad)
-    bad["train"] = ["".join(f"{side}{n}\n" for n in range(9)) for side in "AB"]
-    assert list(parallel(skip_bad_lines=True, **bad).skipped) == [("valid", 2)]
+    with pytest.raises(ValueError, match="train.gz have 2 and 1 lines: each line"):
+        parallel(train=("A./B.", "C."))
+    texts = {"train": ("A./B./C.", "D./E./F."), "valid": ("A.//B.", "C./D./E.")}
+    with pytest.raises(ValueError, match="valid.gz, line 2: the en side is empty"):
+        parallel(**texts)
+    assert list(parallel(skip_bad_lines=True, **texts).skipped) == [("valid", 2)]
     with pytest.raises(ValueError, match="train must be two files, got 'a.en'"):
         load_parallel("a.en")
 

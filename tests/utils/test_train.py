@@ -170,8 +170,8 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     printed = run("@options")
     assert "train 91, valid 31, test 2" in printed[0]
     said = "".join(printed[1:6])
-    assert "train: 1 pair of more than 200 pieces left out" in said
-    assert "test: 1 pair of more than 200 pieces counted as an empty" in said
+    assert "train: 1 line of more than 200 pieces left out" in said
+    assert "test: 1 line of more than 200 pieces counted as an empty" in said
     stored = load_checkpoint("two.safetensors")
     assert stored.notes["test"]["sentences"] == 2
     assert "A" not in "".join(stored.tgt_vocab.idx_to_token[260:])
