@@ -127,8 +127,7 @@ def load_tsv(
     source="en",
     target="fr",
     columns=None,
-    valid=None,
-    test=None,
+    held_out=None,
     seed=0,
     skip_bad_lines=False,
     quotes="auto",
@@ -138,14 +137,14 @@ def load_tsv(
     path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
     environment variable LEARNING_TO_ALIGN_DATA names. columns: those of source and
     target, by number from 1, or by the names that the first line gives them; None for
-    the first two. valid, test: pairs in these splits; None for a tenth of all, 1000 at
-    most, or a little less where sentences repeat. A repeated pair is taken once; pairs
-    that share a source or a target sentence share a split. quotes: "keep" the quotation
-    marks round columns; "auto" takes away those of Excel. corpus.findings says what was
-    done, and what may be wrong. Raises ValueError for options out of range, UTF-16 and
-    columns of numbers and, naming file and line, for bad lines. With skip_bad_lines,
-    those are left out: not UTF-8, too long, with too few columns or an empty side
-    (corpus.skipped says why, by their numbers, from 1).
+    the first two. held_out: pairs in each of valid and test; None for a tenth of all,
+    1000 at most, or a little less where sentences repeat. A repeated pair is taken
+    once; pairs that share a source or a target sentence share a split. quotes: "keep"
+    the quotation marks round columns; "auto" takes away those of Excel. corpus.findings
+    says what was done, and what may be wrong. Raises ValueError for options out of
+    range, UTF-16 and columns of numbers and, naming file and line, for bad lines. With
+    skip_bad_lines, those are left out: not UTF-8, too long, with too few columns or an
+    empty side (corpus.skipped says why, by their numbers, from 1).
     """
     languages = check_direction(source, target)
     path, bad = files.find_file(path), {}
@@ -153,7 +152,7 @@ def load_tsv(
     rows, findings = data_check.read_columns(lines, columns, quotes, path)
     pairs, found = _read_pairs(rows, path, languages, bad, skip_bad_lines)
     kept, repeats = data_check.without_repeats({"train": pairs})
-    splits = split_pairs(kept["train"], {"valid": valid, "test": test}, seed)
+    splits = split_pairs(kept["train"], dict.fromkeys(HELD_OUT, held_out), seed)
     return Corpus(path.name, *languages, splits, bad, findings + found + repeats)
 
 

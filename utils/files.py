@@ -136,6 +136,25 @@ def decode_line(raw: bytes, number: int) -> str:
     return line
 
 
+def stream_lines(stream):
+    """(line, what is wrong with it, or "") of a stream of bytes, as it is read.
+
+    What is too long for any sentence is read and let go. Raises ValueError for gzip
+    and UTF-16.
+    """
+    number = 0
+    while raw := stream.readline(LONGEST_RAW + 1):
+        number, part = number + 1, raw
+        if number == 1 and raw.startswith((b"\x1f\x8b", *UTF16_MARKS)):
+            raise ValueError("standard input is gzip or UTF-16: give UTF-8 text")
+        while part and not part.endswith(b"\n"):
+            part = stream.readline(LONGEST_RAW + 1)
+        try:
+            yield decode_line(raw, number), ""
+        except ValueError as error:
+            yield "", str(error)
+
+
 def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
     """ValueError naming path and both checksums if data has another SHA-256."""
     found = hashlib.sha256(data).hexdigest()

@@ -1,29 +1,31 @@
-"""Options: dataclasses whose fields carry their help, limits and choices.
+"""Options: dataclasses whose fields carry their help and what they may be.
 
 From them come argparse's options, the checks, and what is said of a value that can't
 be: `num_epochs must be ...` in Python, `--num-epochs: must be ...` when it was typed.
 """
 
 import argparse
-import math
 import os
 import shlex
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
+from math import inf
 
 from utils.guards import is_number
 
+NUMBERS = {int: "whole number", float: "number"}
 
-def setting(default, said, lowest=-math.inf, highest=math.inf, choices=()):
+
+def setting(default, said, allowed=()):
     """A field; said: its help.
 
-    default: anything; None if it may be typed without a value, which is True. choices:
-    what it may be; a dict has it by the names that are typed, and binds these alone.
+    default: anything; None if it may be typed without a value, which is True. allowed:
+    the limits of a number, the choices of a text: a dict has these by the names that
+    are typed, and binds them alone.
     """
-    about = {"said": said, "limits": (lowest, highest), "choices": choices}
-    return field(default=default, metadata=about)
+    return field(default=default, metadata={"said": said, "allowed": allowed})
 
 
 @dataclass(frozen=True)
@@ -32,34 +34,30 @@ class Options:
 
     def __post_init__(self):
         for one in fields(self):
-            value, choices = getattr(self, one.name), one.metadata["choices"]
-            if value != one.default and not isinstance(choices, dict):
+            value = getattr(self, one.name)
+            if value != one.default and not isinstance(one.metadata["allowed"], dict):
                 if problem := fault(one, value):
                     raise ValueError(f"{one.name} {problem}")
 
     @classmethod
-    def of(cls, given: dict) -> dict:
-        """Those of the options given that are fields of this class."""
-        names = [one.name for one in fields(cls)]
-        return {name: given[name] for name in names if name in given}
+    def of(cls, given: dict):
+        """Options by those of the values given that are fields of this class."""
+        names = {one.name for one in fields(cls)}
+        return cls(**{name: given[name] for name in names & given.keys()})
 
 
 def fault(one, value) -> str:
     """What is wrong with the value of a field, in words; "" if nothing is."""
-    choices, (lowest, highest) = one.metadata["choices"], one.metadata["limits"]
-    right, fits = "more than nothing", value != ""
-    if choices:
-        right, fits = f"one of {', '.join(choices)}", value in choices
-    elif one.type in (int, float):
-        number = "whole number" if one.type is int else "number"
-        most = f" and at most {highest}" * (highest < math.inf)
-        right = f"a {number} of at least {lowest}{most}"
+    allowed, right, fits = one.metadata["allowed"], "more than nothing", value != ""
+    if one.type in NUMBERS:
+        lowest, highest = allowed
+        most = f" and at most {highest}" * (highest < inf)
+        right = f"a {NUMBERS[one.type]} of at least {lowest}{most}"
         fits = is_number(value) and (one.type is float or isinstance(value, int))
-        fits = fits and lowest <= value <= highest and value < math.inf
+        fits = fits and lowest <= value <= highest and value < inf
+    elif allowed:
+        right, fits = f"one of {', '.join(allowed)}", value in allowed
     return "" if fits else f"must be {right}, got {value!r}"
-
-
-# On the command line
 
 
 def dashed(name):
@@ -67,8 +65,8 @@ def dashed(name):
     return "--" + name.strip("_").replace("_", "-")
 
 
-def make_parser(prog, description):
-    """A parser whose options may stand in a file; one that isn't given is absent."""
+def make_parser(prog, description, *classes):
+    """A parser with an option for each field; what isn't given is absent."""
     parser = argparse.ArgumentParser(
         prog=prog,
         usage="%(prog)s OPTIONS (--help says which)",
@@ -78,40 +76,34 @@ def make_parser(prog, description):
         fromfile_prefix_chars="@",
     )
     parser.convert_arg_line_to_args = partial(shlex.split, comments=True)
+    for cls in classes:
+        group = parser.add_argument_group(cls.__doc__.partition(".")[0])
+        for one in fields(cls):
+            said, allowed = one.metadata["said"], one.metadata["allowed"]
+            if one.default and "left out" not in said:
+                said += f"; left out, {one.default}"
+            name = "N" if one.type in NUMBERS else "|".join(allowed)
+            how = {"metavar": name or one.name.strip("_").upper()}
+            how["type"] = partial(value_of, one)
+            if one.type is bool:
+                how = {"action": "store_true"}
+            elif one.type is tuple:
+                how |= {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
+            elif one.default is None:
+                how |= {"nargs": "?", "const": True}
+            group.add_argument(dashed(one.name), dest=one.name, help=said, **how)
     return parser
-
-
-def add_options(parser, cls):
-    """A group of options, one for each field of a class of Options."""
-    group = parser.add_argument_group(cls.__doc__.partition(".")[0])
-    for one in fields(cls):
-        said, choices = one.metadata["said"], one.metadata["choices"]
-        if one.default and "left out" not in said:
-            said += f"; left out, {one.default}"
-        if one.type is bool:
-            how = {"action": "store_true"}
-        else:
-            number = "N" if one.type in (int, float) else one.name.strip("_").upper()
-            how = {
-                "metavar": "|".join(choices) or number,
-                "type": partial(value_of, one),
-            }
-        if one.type is tuple:
-            how |= {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
-        elif one.default is None:
-            how |= {"nargs": "?", "const": True}
-        group.add_argument(dashed(one.name), dest=one.name, help=said, **how)
 
 
 def value_of(one, text):
     """A field's value from what is typed."""
-    value, choices = text, one.metadata["choices"]
-    if one.type in (int, float):
+    value, allowed = text, one.metadata["allowed"]
+    if one.type in NUMBERS:
         with suppress(ValueError):
             value = one.type(text)
     if problem := fault(one, value):
         raise argparse.ArgumentTypeError(problem)
-    return choices[value] if isinstance(choices, dict) else value
+    return allowed[value] if isinstance(allowed, dict) else value
 
 
 def open_streams():

@@ -21,11 +21,9 @@ from utils.training import train_step
 class Machine(Options):
     """Where a model computes."""
 
-    threads: int = setting(1, "threads; slower with more than idle cores", 1, 1024)
+    threads: int = setting(1, "threads; slower with more than idle cores", (1, 1024))
     device: str = setting(
-        "auto",
-        "auto is cuda if it is there, else cpu",
-        choices=("auto", "cpu", "cuda", "mps"),
+        "auto", "auto: cuda if it is there, else cpu", ("auto", "cpu", "cuda", "mps")
     )
 
     def start(self) -> torch.device:
@@ -33,12 +31,11 @@ class Machine(Options):
         torch.set_num_threads(self.threads)
         found = ["cpu"] + ["cuda"] * torch.cuda.is_available()
         found += ["mps"] * torch.backends.mps.is_available()
-        name = self.device
-        if name == "auto":
-            name = "cuda" if "cuda" in found else "cpu"
+        best = "cuda" if "cuda" in found else "cpu"
+        name = best if self.device == "auto" else self.device
         if name not in found:
-            there = " and ".join(found)
-            raise ValueError(f"the device {name} isn't there: PyTorch finds {there}")
+            found = " and ".join(found)
+            raise ValueError(f"the device {name} isn't there: PyTorch finds {found}")
         own = f":{os.environ.get('LOCAL_RANK', 0)}" if name == "cuda" else ""
         return torch.device(name + own)
 
@@ -51,9 +48,6 @@ def random_state(device, stored=None) -> list[int]:
     if stored:
         module.set_rng_state(torch.tensor(stored, dtype=torch.uint8, device="cpu"))
     return module.get_rng_state().tolist()
-
-
-# Several processes
 
 
 def join_processes():

@@ -1,26 +1,31 @@
-"""What the training command says, and the files that it writes beside the model."""
+"""What the training command stores and says."""
 
 import csv
 import os
 import shlex
 import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from utils.checkpoint import load_checkpoint, save_checkpoint
+from utils.checkpoint import load_checkpoint, require_equal, save_checkpoint
 from utils.data_check import is_long
 from utils.decoding import MAX_SOURCE, translate
 from utils.metrics import text_scores, text_signatures
+from utils.processes import random_state
 
 SEARCHES = {"greedy": {}, "beam": {"beam_size": 5, "length_penalty": 1.0}}
-SHOWN = ("source", "reference", "output")
+# What may be new when a training is resumed; the files are known by their checksum.
+MAY_CHANGE = (
+    "tsv train valid test out resume overwrite from_ "
+    "threads device num_epochs lr patience loss precision"
+).split()
 
 
 def say(*lines):
-    """Print, above a progress bar if there is one; of several processes, the first.
-
-    Without anyone to read it, nothing is printed: the training goes on.
-    """
+    """Print above a progress bar, in the first process, while there is a reader."""
     if os.environ.get("RANK", "0") != "0":
         return
     try:
@@ -31,19 +36,46 @@ def say(*lines):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class Report:
-    """Says how a training goes, at once, and writes OUT.log.csv and OUT.png."""
+class Store:
+    """A training's files, and what is said of it.
 
-    def __init__(self, out):
-        self.out = out
+    out: a path without ending, for OUT.safetensors (the best model so far) and
+    OUT.last.safetensors (what `resume` goes on from), both whole at every moment: an
+    interrupt costs the running epoch; OUT.log.csv and OUT.png. options: plain values,
+    stored with it. Only with `overwrite` are files replaced that are there already.
+    """
+
+    def __init__(self, out, options=None, resume=False, overwrite=False):
+        self.out, self.options = out, options or {}
+        self.resume, self.overwrite = resume, overwrite
+
+    def open(self, settings, corpus):
+        """The Checkpoint to resume, or None.
+
+        Raises FileExistsError for a training that would be lost, ValueError for one
+        whose settings and options differ in more than MAY_CHANGE.
+        """
+        now = {"options": self.options, "settings": asdict(settings)}
+        self.notes = {**now, "corpus": repr(corpus)}
+        if self.resume:
+            last = load_checkpoint(f"{self.out}.last.safetensors")
+            free = dict.fromkeys(MAY_CHANGE)
+            then, now = (n["options"] | n["settings"] | free for n in (last.notes, now))
+            require_equal(then, now)
+            return last
+        endings = ("safetensors", "last.safetensors", "log.csv", "png")
+        taken = filter(os.path.exists, [f"{self.out}.{end}" for end in endings])
+        if (names := " and ".join(taken)) and not self.overwrite:
+            raise FileExistsError(
+                f"{names} would be lost: --resume goes on with that "
+                "training, --overwrite replaces it, another --out keeps both"
+            )
+        Path(self.out).parent.mkdir(parents=True, exist_ok=True)
+        return None
 
     def begin(self, trainer, vocabs, corpus, findings):
         """Before the first step: what is trained on what."""
-        self.sources = [pair.source for pair in corpus["valid"]]
-        self.references = corpus.target_texts("valid")
-        order = sorted(range(len(self.sources)), key=lambda i: len(self.sources[i]))
-        # Shown after each epoch: a short, a middling and a long one of the sentences.
-        self.shown = [order[len(order) * share // 6] for share in (1, 3, 5)]
+        self.pairs = corpus["valid"]
         pieces = [f"{len(vocab):,} pieces of {vocab.lang}" for vocab in vocabs]
         parameters = sum(p.numel() for p in trainer.model.parameters())
         say(
@@ -56,78 +88,87 @@ class Report:
             f"rate up to {trainer.lr}",
         )
 
-    def epoch(self, trainer, vocabs):
-        """After an epoch: its figures and three sentences; the log and the curves."""
+    def epoch(self, trainer, vocabs, is_best):
+        """After an epoch: the models are stored first, and reported afterwards."""
+        notes = {**self.notes, "epoch": len(trainer.history)}
+        if is_best:
+            path = f"{self.out}.safetensors"
+            save_checkpoint(path, trainer.averaged, *vocabs, notes=notes)
+        device = next(trainer.model.parameters()).device
+        notes["random"] = {device.type: random_state(device)}
+        path = f"{self.out}.last.safetensors"
+        save_checkpoint(path, trainer.model, *vocabs, trainer, notes)
+        try:
+            self.report(trainer, vocabs)
+        except Exception as error:  # whatever it is, the training goes on
+            said = f"epoch {notes['epoch']} is stored, but its report failed: {error!r}"
+            warnings.warn(said, stacklevel=1)
+
+    def report(self, trainer, vocabs):
+        """An epoch's figures and three sentences; the log and the curves."""
+        from utils.plotting import plot_curves, plt  # here, since it takes a while
+
         entry, number = trainer.history[-1], len(trainer.history)
-        found = translate(trainer.averaged, self.sources, *vocabs)
-        texts = [one.text for one in found]
-        bleu = text_scores(texts, self.references, vocabs[1].lang)["bleu"]
+        sources, references = zip(*(pair[:2] for pair in self.pairs), strict=True)
+        texts = [one.text for one in translate(trainer.averaged, sources, *vocabs)]
+        bleu = text_scores(texts, references, vocabs[1].lang)["bleu"]
         say(
             f"epoch {number} of {trainer.num_epochs}: loss "
             f"{entry['train_loss']:.3f} in training, {entry['valid_loss']:.3f} in "
             f"validation; BLEU {bleu:.1f}; {entry['seconds']:.1f} s"
         )
         row = {"epoch": number, **entry, "bleu": bleu, "lr": trainer.lr}
-        for n, i in enumerate(self.shown, 1):
-            three = self.sources[i], self.references[i], texts[i]
-            for what, text in zip(SHOWN, three, strict=True):
+        names = "source", "reference", "output"
+        rows = list(zip(sources, references, texts, strict=True))
+        rows.sort(key=lambda three: len(three[0]))
+        for n in (1, 2, 3):  # a short, a middling and a long one
+            three = rows[len(rows) * (2 * n - 1) // 6]
+            for what, text in zip(names, three, strict=True):
                 say(f"    {what:9} {text}")
                 row[f"{what}_{n}"] = text
-        path = f"{self.out}.log.csv"
-        new = number == 1 or not os.path.exists(path)
-        with open(path, "w" if new else "a", encoding="utf-8", newline="") as file:
+        mode, path = "w" if number == 1 else "a", f"{self.out}.log.csv"
+        with open(path, mode, encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(row))
-            if new:
+            if file.tell() == 0:
                 writer.writeheader()
             writer.writerow(row)
-        draw_curves(f"{self.out}.png", trainer.history)
+        names = {"training": "train_loss", "validation": "valid_loss"}
+        curves = {said: [e[of] for e in trainer.history] for said, of in names.items()}
+        ax = plot_curves(range(1, number + 1), curves, "epoch", "loss, nats a token")
+        ax.figure.savefig(f"{self.out}.png", dpi=120)
+        plt.close(ax.figure)
 
 
-def draw_curves(path, history):
-    """A picture of the losses, by epochs."""
-    from utils.plotting import plot_curves, plt  # here, since it takes a while
-
-    names = {"training": "train_loss", "validation": "valid_loss"}
-    curves = {label: [one[name] for one in history] for label, name in names.items()}
-    epochs = range(1, len(history) + 1)
-    figure = plot_curves(epochs, curves, "epoch", "loss, nats a token").figure
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
-def test_scores(model, vocabs, corpus):
-    """BLEU and chrF of the test split's texts, by each search, and their signatures.
-
-    A source that is too long counts as an empty translation.
-    """
-    sources = [pair.source for pair in corpus["test"]]
-    fits = [not is_long(source, vocabs[0], MAX_SOURCE) for source in sources]
-    short = [source for source, fit in zip(sources, fits, strict=True) if fit]
-    references, lang = corpus.target_texts("test"), corpus.target_lang
-    scores = {"signature": text_signatures(lang, references)["bleu"]}
-    for name, search in SEARCHES.items():
-        found = iter(translate(model, short, *vocabs, **search))
-        texts = [next(found).text if fit else "" for fit in fits]
-        scores[name] = text_scores(texts, references, lang)
-    return scores | {"sentences": len(sources)}
+def score_line(scores) -> str:
+    """What `text_scores` has found, in a line."""
+    names = {"BLEU": "bleu", "lower-cased": "bleu_lower", "chrF": "chrf"}
+    return ", ".join(f"{said} {scores[name]:.2f}" for said, name in names.items())
 
 
 def finish(fitted, corpus, out):
-    """After the last epoch: the test split is scored, unless it has been."""
-    path = f"{out}.safetensors"
-    say(f"the best epoch is {fitted.best_epoch}: {path}")
+    """After the last epoch: the test split is scored, unless it has been.
+
+    A source that is too long counts as an empty translation.
+    """
+    (model, vocabs, _, best_epoch), path = fitted, f"{out}.safetensors"
+    say(f"the best epoch is {best_epoch}: {path}")
     notes = load_checkpoint(path).notes
-    if corpus.splits.get("test"):
-        if "test" not in notes:
-            notes["test"] = test_scores(fitted.model, fitted.vocabs, corpus)
-            save_checkpoint(path, fitted.model, *fitted.vocabs, notes=notes)
-        scores = notes["test"]
-        say(f"the test split, {scores['sentences']:,} sentences, scored once:")
-        for name, label in (("greedy", "greedy"), ("beam", "beam of 5")):
-            one = scores[name]
-            say(
-                f"    {label:9} BLEU {one['bleu']:.2f}, lower-cased "
-                f"{one['bleu_lower']:.2f}, chrF {one['chrf']:.2f}"
-            )
-        say(f"    BLEU is {scores['signature']}")
+    if (pairs := corpus.splits.get("test")) and "test" not in notes:
+        references, lang = corpus.target_texts("test"), corpus.target_lang
+        scores = {"signature": text_signatures(lang, references)["bleu"]}
+        fits = [p.source for p in pairs if not is_long(p.source, vocabs[0], MAX_SOURCE)]
+        for name, search in SEARCHES.items():
+            found = zip(fits, translate(model, fits, *vocabs, **search), strict=True)
+            text_of = {source: best.text for source, best in found}
+            texts = [text_of.get(pair.source, "") for pair in pairs]
+            scores[name] = text_scores(texts, references, lang)
+        notes["test"] = scores | {"sentences": len(pairs)}
+        save_checkpoint(path, model, *vocabs, notes=notes)
+    if scores := notes.get("test"):
+        say(
+            f"the test split, {scores['sentences']:,} sentences, scored once:",
+            f"    greedy    {score_line(scores['greedy'])}",
+            f"    beam of 5 {score_line(scores['beam'])}",
+            f"    BLEU is {scores['signature']}",
+        )
     say(f"translate with it: python -m utils.translate {shlex.quote(path)} < in.txt")

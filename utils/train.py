@@ -11,170 +11,126 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback while PyTorch comes
 
 import hashlib
+import inspect
 import os
 import shlex
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from math import inf
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from utils import options
 from utils.checkpoint import load_checkpoint, require_equal
 from utils.corpora import load_multi30k, load_parallel, load_tsv
-from utils.files import find_file, in_words, model_file, read_bytes
-from utils.options import dashed, setting
+from utils.data import Pair
+from utils.files import in_words, model_file
+from utils.options import Options, dashed, make_parser, open_streams, setting
 from utils.processes import is_first_here, join_processes
 from utils.recipe import FROM_MODEL, SIZES, Settings, fit, sizes_of
-from utils.report import Report, finish, say
+from utils.report import Store, finish, say
 
-READ_BY = {  # the ways to give a text, and what may be said of each
-    "tsv": {"columns", "quotes", "held_out", "skip_bad_lines"},
-    "train": {"valid", "test", "held_out", "skip_bad_lines"},
-    "corpus": set(),
-}
-# What may be new when a training is resumed; the files are known by their checksum.
-MAY_MOVE = ("tsv", "train", "valid", "test", "out", "resume", "overwrite", "from_")
+LOADERS = {"tsv": load_tsv, "train": load_parallel, "corpus": load_multi30k}
+HOW = {"valid", "test", "held_out", "columns", "quotes", "skip_bad_lines"}
+OF_START = "kind", "source_pieces", "target_pieces", "subwords", *SIZES
 
 
 @dataclass(frozen=True)
-class Job(options.Options):
+class Job(Options):
     """The text, and where the model is stored."""
 
     source: str = setting("", "code of the language to translate from, such as fr")
     target: str = setting("", "code of the language to translate into")
     tsv: str = setting("", "a file, two sentences a line with a tab between; or else")
     train: tuple = setting((), "two files with a sentence a line; or else")
-    corpus: str = setting(
-        "", "a text that is downloaded unless it is there", choices=("multi30k",)
-    )
+    corpus: str = setting("", "a text that is downloaded if need be", ("multi30k",))
     valid: tuple = setting((), "two files for validation")
     test: tuple = setting((), "two files for the test")
     held_out: int = setting(
-        0,
-        "pairs for validation, and for the test, if they have no files; left out, a "
-        "tenth of all, 1000 at most",
-        1,
+        0, "pairs in a split without files; left out, a tenth, 1000 at most", (1, inf)
     )
-    columns: tuple = setting(
-        (), "columns of --tsv, by number or by name; left out, 1 2"
-    )
-    quotes: str = setting(
-        "",
-        "keep quotation marks round columns; left out, auto: Excel's are taken away",
-        choices=("auto", "keep"),
-    )
-    skip_bad_lines: bool = setting(
-        False, "leave out lines that can't be read; left out, the first one ends it"
-    )
-    lower_case: bool = setting(
-        False, "read the text, and what is translated later, in small letters"
-    )
+    columns: tuple = setting((), "those of --tsv, by number or name; left out, 1 2")
+    quotes: str = setting("auto", "auto: Excel's are taken away", ("auto", "keep"))
+    skip_bad_lines: bool = setting(False, "leave out lines that can't be read")
+    lower_case: bool = setting(False, "read this and all later text in small letters")
     out: str = setting(
-        "",
-        "a path without ending, for OUT.safetensors (the best model), "
-        "OUT.last.safetensors (to resume), OUT.log.csv and OUT.png",
+        "", "a path without ending, for OUT.safetensors (the best model) and its log"
     )
-    resume: bool = setting(
-        False, "go on with the training at OUT, with its options; some may be new"
-    )
+    resume: bool = setting(False, "go on with what is at OUT; some options may be new")
     overwrite: bool = setting(False, "replace the training at OUT; left out, it stays")
     from_: str = setting("", "start from this model; left out, from random numbers")
 
     def read(self):
-        """The corpus, and what of this must stay in a training that is resumed."""
-        given = {name: value for name, value in asdict(self).items() if value}
-        way = [name for name in READ_BY if name in given]
-        if len(way) != 1 or not (self.source and self.target):
+        """The corpus that these options name."""
+        first = {one.name: one.default for one in fields(self)}
+        given = {k: v for k, v in asdict(self).items() if v and v != first[k]}
+        ways = LOADERS.keys() & given
+        if len(ways) != 1 or not (self.source and self.target):
             raise ValueError(
-                "--source, --target and one text are needed: --tsv FILE, --train "
-                "SOURCE TARGET or --corpus multi30k"
+                "--source, --target and one text are needed, as --tsv FILE"
             )
-        how = {"source": self.source, "target": self.target}
-        for name in given.keys() & set().union(*READ_BY.values()):
-            if name not in READ_BY[way[0]]:
-                raise ValueError(f"{dashed(name)} is not for {dashed(way[0])}")
-            how[name] = given[name]
-        if self.corpus:
-            corpus = load_multi30k(**how)
-        elif self.train:
-            corpus = load_parallel(self.train, **how)
-        else:
-            held_out = dict.fromkeys(("valid", "test"), how.pop("held_out", None))
-            corpus = load_tsv(self.tsv, **how, **held_out)
-        if self.lower_case:
-            for pairs in corpus.splits.values():
-                pairs[:] = map(lowered, pairs)
-        files = filter(None, [self.tsv, *self.train, *self.valid, *self.test])
-        data = b"".join(read_bytes(find_file(path)) for path in files)
-        kept = asdict(self) | dict.fromkeys(MAY_MOVE)
-        return corpus, kept | {"SHA-256 of its text": hashlib.sha256(data).hexdigest()}
+        load = LOADERS[way := ways.pop()]
+        takes = inspect.signature(load).parameters
+        for name in HOW & given.keys() - takes.keys():
+            raise ValueError(f"{dashed(name)} is not for {dashed(way)}")
+        how = {name: given[name] for name in given if name in takes}
+        corpus = load(self.tsv, **how) if self.tsv else load(**how)
+        for pairs in corpus.splits.values() if self.lower_case else ():
+            pairs[:] = [Pair(*map(str.lower, p[:2]), *p[2:]) for p in pairs]
+        return corpus
 
 
-def lowered(pair):
-    return pair._replace(source=pair.source.lower(), target=pair.target.lower())
+def load_trained(path):
+    """A Checkpoint of this command; ValueError for another."""
+    saved = load_checkpoint(path)
+    if "subwords" not in saved.notes.get("settings", {}):
+        raise ValueError(f"{path} was not stored by this command")
+    return saved
 
 
-def first_settings(given, job, start, corpus):
-    """The Settings of a new training, by options, size of the text and its start."""
-    chosen, of_start = Settings.of(given), {}
+def first_settings(given, job, corpus):
+    """The Settings of a new training, by options and size of the text; its start."""
+    chosen = {k.name: given[k.name] for k in fields(Settings) if k.name in given}
+    start = job.from_ and load_trained(model_file(job.from_))
     if start:
-        then = {"source": start.src_vocab.lang, "target": start.tgt_vocab.lang}
-        then["lower_case"] = start.notes.get("options", {}).get("lower_case", False)
-        require_equal(then, {name: getattr(job, name) for name in then})
-        names = [name for name in ("kind", *SIZES) if name in start.model.config]
-        of_start = {name: start.model.config[name] for name in names}
-        of_start["source_pieces"] = len(start.src_vocab)
-        of_start["target_pieces"] = len(start.tgt_vocab)
-        of_start["subwords"] = start.notes["settings"]["subwords"]
-    for name in of_start.keys() & chosen.keys():
-        raise ValueError(f"{dashed(name)} is that of the model of --from: leave it out")
-    chosen = (FROM_MODEL if start else {}) | chosen | of_start
+        then = start.notes.get("options", {}).get("lower_case", False)
+        require_equal({"lower_case": then}, {"lower_case": job.lower_case})
+        for name in OF_START:
+            if name in chosen:
+                raise ValueError(f"{dashed(name)} is that of --from: leave it out")
+            chosen[name] = start.notes["settings"][name]
+        chosen = FROM_MODEL | chosen
     settings = Settings.for_text(len(corpus["train"]), **chosen)
     for name in SIZES:
         if name in given and name not in sizes_of(settings.kind):
             raise ValueError(f"{dashed(name)}: this --kind has none")
-    return settings
+    return settings, start
 
 
 def run(given, out):
     """Everything that the command does, after its options are read."""
-    job, resume, start = Job.of(given), "resume" in given, None
+    resume, start = "resume" in given, None
+    then = load_trained(f"{out}.last.safetensors").notes if resume else {}
+    job = Job.of(then.get("options", {}) | given)
+    corpus = job.read()
     if resume:
-        notes = load_checkpoint(path := f"{out}.last.safetensors").notes
-        if "options" not in notes:
-            raise ValueError(f"{path} was not stored by this command")
-        job = Job.of(notes["options"]) | job
-    corpus, kept = (job := Job(**job)).read()
-    if resume:
-        require_equal(notes["options"] | dict.fromkeys(MAY_MOVE), kept)
-        settings = Settings(**notes["settings"] | Settings.of(given))
-        for name, now in Settings.of(given).items():
-            if (was := notes["settings"][name]) != now:
+        settings = Settings.of(then["settings"] | given)
+        for name, was in then["settings"].items():
+            if (now := getattr(settings, name)) != was:
                 say(f"{dashed(name)} was {was} and is {now} from here on")
     else:
-        start = load_checkpoint(model_file(job.from_)) if job.from_ else None
-        settings = first_settings(given, job, start, corpus)
-    fitted = fit(
-        corpus,
-        settings,
-        out,
-        resume=resume,
-        overwrite=job.overwrite,
-        start=start,
-        progress=sys.stderr.isatty(),
-        watch=Report(out),
-        notes={"options": kept | asdict(job)},
-    )
+        settings, start = first_settings(given, job, corpus)
+    digest = hashlib.sha256(repr(corpus.splits).encode()).hexdigest()
+    now = asdict(job) | {"SHA-256 of its text": digest}
+    store = Store(out, now, resume, job.overwrite)
+    fitted = fit(corpus, settings, start, store, progress=sys.stderr.isatty())
     if join_processes()[0] == 0:
         finish(fitted, corpus, out)
 
 
 def main(arguments=None):
-    options.open_streams()
-    parser = options.make_parser("python -m utils.train", "Train a translator.")
-    options.add_options(parser, Job)
-    options.add_options(parser, Settings)
+    open_streams()
+    parser = make_parser("python -m utils.train", "Train a translator.", Job, Settings)
     given = vars(parser.parse_args(arguments))
     out = given.get("out", "").removesuffix(".safetensors")
     if not out or "resume" in given and given.keys() & {"overwrite", "from_"}:
@@ -188,17 +144,10 @@ def main(arguments=None):
     except (ValueError, OSError, FloatingPointError) as error:
         sys.exit(f"error: {in_words(error)}" if is_first_here() else 1)
     except KeyboardInterrupt:
-        sys.exit(stopped(out) if is_first_here() else 1)
-
-
-def stopped(out):
-    """What an interrupt has left, and how to go on."""
-    if not Path(f"{out}.last.safetensors").exists():
-        return "stopped before the end of the first epoch: nothing was stored"
-    return (
-        f"stopped; the best model so far is {out}.safetensors. Go on with the next "
-        f"epoch by\n    python -m utils.train --resume --out {shlex.quote(out)}"
-    )
+        again = f"go on by python -m utils.train --resume --out {shlex.quote(out)}"
+        if not Path(f"{out}.last.safetensors").exists():
+            again = "nothing was stored before the end of the first epoch"
+        sys.exit(f"stopped; {again}" if is_first_here() else 1)
 
 
 if __name__ == "__main__":

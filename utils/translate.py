@@ -18,18 +18,18 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from utils import files, options
+from utils import files
 from utils.alignment import pharaoh_links
 from utils.checkpoint import load_checkpoint
 from utils.decoding import require_attention, require_room, translate
 from utils.metrics import text_scores, text_signatures
-from utils.options import setting
+from utils.options import make_parser, open_streams, setting
 from utils.processes import Machine
+from utils.report import score_line
 from utils.subwords import SubwordVocab
 
 CHUNK = 1000  # lines that are read, translated and written together
 TOLD = 20  # lines that are named
-NO_TEXT = (b"\x1f\x8b", *files.UTF16_MARKS)  # how gzip and UTF-16 begin
 BREAKS = str.maketrans("\t\r\n", "   ")  # what would end a column or a line
 
 
@@ -37,51 +37,28 @@ BREAKS = str.maketrans("\t\r\n", "   ")  # what would end a column or a line
 class Search(Machine):
     """How it is translated, and what is written of it."""
 
-    beam: int = setting(1, "hypotheses; 5: a little better, and slower", 1, 100)
-    length_penalty: float = setting(
-        1.0, "P: they are ranked by log-probability / length^P", 0, 10
-    )
-    n_best: int = setting(
-        0, "as many translations of each line, as NUMBER ||| TEXT ||| SCORE", 1, 100
-    )
+    beam: int = setting(1, "hypotheses; 5: a little better, and slower", (1, 100))
+    length_penalty: float = setting(1.0, "P: by log-probability / length^P", (0, 10))
+    n_best: int = setting(0, "of each line, as NUMBER ||| TEXT ||| SCORE", (1, 100))
     scores: bool = setting(False, "one more column: log-probability, in nats")
-    links: bool = setting(
-        False, "one more column: for each word the source word most looked at, as 0-0"
-    )
-    tsv: bool = setting(
-        False, "each line is a source, a tab, and whatever else, which comes back"
-    )
+    links: bool = setting(False, "one more column: source word-word pairs, as 0-0 1-0")
+    tsv: bool = setting(False, "a line is a source, a tab, and more, which comes back")
     heatmap: str = setting("", "a picture of where the model looks, for one line")
     score: str = setting(
-        None,
-        "say BLEU and chrF against this file, a line for each line; with --tsv and no "
-        "file, against the second column",
+        None, "BLEU and chrF against this file; or, with --tsv, the second column"
     )
 
 
 def read_lines(stream, src_vocab, tsv, lower_case):
     """(columns, the text to translate, what is wrong with it) of each line of bytes."""
-    for number, raw in enumerate(iter(lambda: read_one(stream), b""), 1):
-        if number == 1 and raw.startswith(NO_TEXT):
-            raise ValueError(
-                "standard input is gzip or UTF-16: give UTF-8 text, as by gunzip -c"
-            )
-        columns, text, fault = [""], "", ""
+    for line, fault in files.stream_lines(stream):
+        columns = line.split("\t" if tsv else "\n")
+        text = columns[0].lower() if lower_case else columns[0]
         try:
-            columns = files.decode_line(raw, number).split("\t" if tsv else "\n")
-            text = columns[0].lower() if lower_case else columns[0]
             require_room(text, src_vocab.encode(text).ids, "the line")
         except ValueError as error:
-            fault = str(error)
+            fault = fault or str(error)
         yield columns, text, fault
-
-
-def read_one(stream):
-    """A line with its end; what is too long for any sentence is read and let go."""
-    line = part = stream.readline(files.LONGEST_RAW + 1)
-    while part and not part.endswith(b"\n"):
-        part = stream.readline(files.LONGEST_RAW + 1)
-    return line
 
 
 def output_line(search, number, columns, text, found, vocabs):
@@ -109,20 +86,17 @@ def translated(lines, size, model, vocabs, how):
 
 def run(given):
     """Translate standard input to standard output -> how many lines were lost."""
-    search = Search(**Search.of(given))
+    search = Search.of(given)
     if search.score is True and not search.tsv:
         raise ValueError("--score needs a file of references, unless there is --tsv")
-    references = None
-    if search.score not in (None, True):
-        path = Path(search.score)
-        references = files.decode_lines(files.read_bytes(path), path)
+    path = Path(search.score) if isinstance(search.score, str) else None
+    references = path and files.decode_lines(files.read_bytes(path), path)
     device = search.start()
     model, *vocabs, _, _, notes = load_checkpoint(files.model_file(given["model"]))
     if search.links and not isinstance(vocabs[0], SubwordVocab):
         raise ValueError("--links is for a model of real text")
     how = {"beam_size": search.beam, "length_penalty": search.length_penalty}
-    if search.n_best or search.scores:
-        how["n_best"] = search.n_best or 1
+    how["n_best"] = search.n_best or int(search.scores) or None
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     lower_case = notes.get("options", {}).get("lower_case", False)
     lines = read_lines(sys.stdin.buffer, vocabs[0], search.tsv, lower_case)
@@ -134,17 +108,14 @@ def run(given):
         for one in found or [None] * (not search.n_best):
             print(output_line(search, number, columns, text, one, vocabs))
         number, best = number + 1, found[0] if found else None
-        if search.score:
-            scored.append((best.text if best else "", columns))
+        scored += [(best.text if best else "", columns)] * bool(search.score)
         if fault or not best.text.strip():
             lost += 1
             said.append(f"line {number}: {fault or 'its translation is empty'}")
-        elif best.unknown:
-            said.append(
-                f"line {number}: words read as <unk>: {', '.join(best.unknown)}"
-            )
-    more = [f"… and {len(said) - TOLD:,} more lines"] if len(said) > TOLD else []
-    more += [f"lost: {lost:,} of {number:,} lines"] if lost else []
+        elif unknown := ", ".join(best.unknown):
+            said.append(f"line {number}: words read as <unk>: {unknown}")
+    more = [f"… and {len(said) - TOLD:,} more lines"] * (len(said) > TOLD)
+    more += [f"lost: {lost:,} of {number:,} lines"] * (lost > 0)
     print(*said[:TOLD], *more, sep="\n", end="\n" * bool(said), file=sys.stderr)
     if search.heatmap:
         draw(search.heatmap, best, number)
@@ -162,13 +133,10 @@ def say_scores(scored, references, lang):
                 raise ValueError(f"line {number}: there is no second column to score")
         references = [columns[1] if columns[1:] else "" for columns in rows]
     elif len(references) != len(texts):
-        raise ValueError(
-            f"there are {len(references):,} references and {len(texts):,} lines, so "
-            "nothing is scored; all lines are translated"
-        )
-    scores = text_scores(texts, references, lang)
-    for name, signature in text_signatures(lang, references).items():
-        print(f"{name:10} {scores[name]:.2f}  {signature}", file=sys.stderr)
+        many = f"{len(references):,} references for {len(texts):,} lines"
+        raise ValueError(f"not scored: {many}")
+    print(score_line(text_scores(texts, references, lang)), file=sys.stderr)
+    print(f"BLEU is {text_signatures(lang, references)['bleu']}", file=sys.stderr)
 
 
 def draw(path, found, count):
@@ -176,9 +144,7 @@ def draw(path, found, count):
     from utils.plotting import show_heatmap  # here, since it takes a while
 
     if count != 1 or found is None:
-        raise ValueError(
-            f"--heatmap draws one sentence, and there are {count:,} lines: give one"
-        )
+        raise ValueError(f"--heatmap draws one sentence, and there are {count:,} lines")
     require_attention(found.attention_weights)
     with warnings.catch_warnings(record=True) as said:
         ax = show_heatmap(found.attention_weights, found.source_tokens, found.tokens)
@@ -191,17 +157,18 @@ def main(arguments=None):
     for name in ("stdin", "stdout"):
         if getattr(sys, name) is None:
             sys.exit(f"error: {name} is closed: nothing can be translated")
-    options.open_streams()
-    parser = options.make_parser(
+    open_streams()
+    parser = make_parser(
         "python -m utils.translate",
         "Translate lines from standard input to standard output, one for one. A line "
         "that is lost stays empty and is named, and the exit status is 1.",
+        Search,
     )
     parser.add_argument("model", help="a file that python -m utils.train has written")
-    options.add_options(parser, Search)
     given = vars(parser.parse_args(arguments))
     try:
-        lost = run(given)
+        if run(given):
+            sys.exit(1)
     except BrokenPipeError:  # who reads has read enough, as `head` does
         sys.stderr.close()
         sys.exit(0)
@@ -209,8 +176,6 @@ def main(arguments=None):
         sys.exit(f"error: {files.in_words(error)}")
     except KeyboardInterrupt:
         sys.exit("stopped: what is written is whole")
-    if lost:
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def tsv(tmp_path):
         path, tabs = tmp_path / "own.tsv", bytes.maketrans(b"|/", b"\t\n")
         data = text if isinstance(text, bytes) else text.encode()
         path.write_bytes(data.translate(tabs))
-        return load_tsv(path, **{"valid": 0, "test": 0, **options})
+        return load_tsv(path, **{"held_out": 0, **options})
 
     return load
 
@@ -95,7 +95,7 @@ def test_how_a_text_is_read_and_what_is_said(tsv, text, columns, pairs, said):
 def test_a_tenth_is_held_out_as_near_as_it_can_be(tsv):
     for count, repeats, held_out in ((3, 1, 1), (12_000, 1, 1000), (30, 7, 21)):
         lines = [f"a{n}|b{n}{' ' * k}/" for k in range(repeats) for n in range(count)]
-        corpus = tsv("".join(lines), valid=None, test=None)
+        corpus = tsv("".join(lines), held_out=None)
         assert len(corpus["valid"]) == len(corpus["test"]) == held_out
 
 
@@ -133,8 +133,8 @@ REFUSED = [
     (THREE, {"columns": (1, 4)}, "1 and 4, one or both .* nothing. .*--columns 1 2 3"),
     ("1|A.|7|B./2|C.|8|D./3|E.", {}, "1 and 2, .* numbers, .*--columns 2 4$"),
     (THREE, {"target": "en"}, "source and target are both en .English."),
-    (THREE, {"test": 1.0}, "test must be a whole number of at least 0, got 1.0"),
-    (THREE, {"valid": 2, "test": 1}, "3 pairs in 3 groups .*too few.* --held-out"),
+    (THREE, {"held_out": 1.0}, "valid must be a whole number of at least 0, got 1.0"),
+    (THREE, {"held_out": 2}, "3 pairs in 3 groups .*too few.* --held-out"),
     (THREE, {"quotes": True}, "quotes must be one of"),
 ]
 

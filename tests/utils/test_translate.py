@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from functools import partial
+from contextlib import nullcontext
 from itertools import accumulate
 from types import SimpleNamespace
 
@@ -45,10 +45,8 @@ def command(monkeypatch, capsys):
             lines = "".join(f"{line}\n" for line in lines).encode()
         stdin = SimpleNamespace(buffer=stream(lines), isatty=lambda: False)
         monkeypatch.setattr(sys, "stdin", stdin)
-        if ending:
-            with pytest.raises(SystemExit, match=ending):
-                translate.main([str(model), *map(str, arguments)])
-        else:
+        error = pytest.raises(SystemExit, match=ending) if ending else nullcontext()
+        with error:
             translate.main([str(model), *map(str, arguments)])
         return capsys.readouterr()
 
@@ -64,9 +62,6 @@ def test_a_line_for_each_line(command, expected, monkeypatch):
     assert command(lines=b"\xef\xbb\xbf" + last.replace(b"\n", b"\r\n")).out == out
     monkeypatch.setattr(translate, "CHUNK", 2)
     assert command().out == out
-
-
-def test_a_beam_is_that_of_python(command):
     model, *vocabs = load_checkpoint(MODEL)[:3]
     found = in_python(model, SENTENCES, *vocabs, beam_size=3, length_penalty=0.5)
     out = command("--beam", 3, "--length-penalty", 0.5).out
@@ -78,9 +73,7 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     faults.append(b"a" + "é".encode() * LONGEST_LINE * 3)  # cut off within a letter
     lines = [SENTENCES[0].encode(), *faults, SENTENCES[1].encode()]
     out, said = command(lines=b"\n".join(lines) + b"\n", ending="1")
-    written = out.split("\n")
-    assert written[0] == expected[0] and written[-2:] == [expected[1], ""]
-    assert written[1:-2] == [""] * len(faults)
+    assert out.split("\n") == [expected[0], *[""] * len(faults), expected[1], ""]
     told = said.splitlines()
     assert told[0] == "line 2: there is nothing to translate: the line has no word"
     assert told[2].startswith("line 4: not UTF-8 (byte 0xe9)")
@@ -93,9 +86,6 @@ def test_a_line_that_cannot_be_translated_is_named_and_left_empty(command, expec
     assert told[-2] == f"… and {500 - translate.TOLD} more lines"
     for start in (b"\x1f\x8b", b"\xff\xfe"):
         command(lines=start + b"a\n", ending="standard input is gzip or UTF-16: give")
-
-
-def test_a_word_that_is_read_as_unk_is_told(command):
     said = command(lines=["The zebra reads a blog.", "A cat sleeps."]).err
     assert said == "line 1: words read as <unk>: zebra, blog\n"
 
@@ -150,29 +140,22 @@ def test_links_are_those_of_the_weights():
     assert pharaoh_links("a b c", found, *vocabs) == "2-0 1-1 0-2"
 
 
-def test_the_output_is_utf8_whatever_the_system_has(command, expected, monkeypatch):
-    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", out)
-    command()
-    assert out.buffer.getvalue().decode("utf-8").splitlines() == expected
-
-
 def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_path):
     path = tmp_path / "references.txt"
     path.write_text("\n".join(expected) + "\n", encoding="utf-8")
     out, said = command("--score", path)
     assert out.splitlines() == expected
-    assert said.startswith("bleu       100.00  nrefs:1|case:mixed|")
-    assert "\nbleu_lower 100.00" in said and "\nchrf       100.00" in said
+    scores = "BLEU 100.00, lower-cased 100.00, chrF 100.00"
+    assert said.startswith(f"{scores}\nBLEU is nrefs:1|case:mixed|")
     table = [f"{one}\t{other}" for one, other in zip(SENTENCES, expected, strict=True)]
     out, again = command("--tsv", "--score", lines=table)
     rows = zip(table, expected, strict=True)
     assert again == said and out.splitlines() == list(map("\t".join, rows))
     assert command("--tsv").out.splitlines()[0] == f"{SENTENCES[0]}\t{expected[0]}"
     said = command("--tsv", "--score", lines=[""], ending="1").err  # an empty one
-    assert "bleu       0.00" in said
+    assert "BLEU 0.00" in said
     path.write_text("eins\nzwei\n", encoding="utf-8")
-    out, _ = command("--score", path, ending="there are 2 references and 3 lines")
+    out, _ = command("--score", path, ending="not scored: 2 references for 3 lines")
     assert out.splitlines() == expected  # nothing is lost
     command("--tsv", "--score", ending="line 1: there is no second column")
 
@@ -197,47 +180,40 @@ REFUSED = {  # 2: argparse has said it
 }
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_options_that_do_not_work(command, words):
-    assert command(*words.split(), ending=REFUSED[words]).out == ""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="there is no head")
-def test_a_reader_that_has_enough():
-    command = ["sh", "-c", '"$0" -m utils.translate "$1" | head -n 1', sys.executable]
-    lines = f"{SENTENCES[0]}\n" * 2 * translate.CHUNK
-    run = partial(subprocess.run, capture_output=True, cwd=ROOT, text=True)
-    found = run([*command, MODEL], input=lines)
-    assert found.stdout.count("\n") == 1 and found.stderr == ""
+def test_options_that_do_not_work(command):
+    for words, ending in REFUSED.items():
+        assert command(*words.split(), ending=ending).out == ""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no sh")
-@pytest.mark.parametrize("closed, rc", [("<&-", 1), (">&-", 1), ("2>&-", 0)])
-def test_a_closed_stream_ends_it_in_words_or_not_at_all(closed, rc, expected):
-    words = f'echo "{SENTENCES[0]}" | "$0" -m utils.translate "$1" {closed}'
-    done = subprocess.run(
-        ["sh", "-c", words, sys.executable, MODEL],
-        capture_output=True,
-        cwd=ROOT,
-        text=True,
-    )
-    name = "stdin" if closed[0] == "<" else "stdout"
-    assert done.stdout == f"{expected[0]}\n" * (not rc) and done.returncode == rc
-    assert done.stderr == f"error: {name} is closed: nothing can be translated\n" * rc
+def test_a_reader_that_has_enough_and_streams_that_are_closed(expected):
+    def run(words, count):
+        command = ["sh", "-c", f'"$0" -m utils.translate "$1" {words}', sys.executable]
+        how = {"capture_output": True, "cwd": ROOT, "text": True}
+        lines = f"{SENTENCES[0]}\n" * count
+        done = subprocess.run([*command, MODEL], input=lines, **how)
+        return done.stdout, done.stderr, done.returncode
+
+    assert run("| head -n 1", 2 * translate.CHUNK) == (f"{expected[0]}\n", "", 0)
+    assert run("2>&-", 1) == (f"{expected[0]}\n", "", 0)
+    for name, closed in (("stdin", "<&-"), ("stdout", ">&-")):
+        said = f"error: {name} is closed: nothing can be translated\n"
+        assert run(closed, 1) == ("", said, 1)
 
 
-def test_each_line_is_written_before_the_next_is_read(
-    command, expected, monkeypatch, capsys
+def test_each_line_is_written_as_utf8_before_the_next_is_read(
+    command, expected, monkeypatch
 ):
-    written = []
+    """Whatever encoding the system has."""
+    out, written = io.TextIOWrapper(io.BytesIO(), encoding="ascii"), []
 
     class Stream(io.BytesIO):
         def readline(self, *size):
-            written.append(capsys.readouterr().out.rstrip())
+            written.append(out.buffer.getvalue().decode("utf-8").splitlines())
             return super().readline(*size)
 
+    monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(translate, "CHUNK", 1)
     command(stream=Stream)
-    assert written == ["", *expected]
+    assert written == [expected[:n] for n in range(4)]
