@@ -45,17 +45,19 @@ class Settings(Machine):
     """
 
     kind: str = setting(
-        TRAINED["attention"], "fixed: with one context; left out, attention", TRAINED
+        TRAINED["attention"], "fixed: without attention; left out, attention", TRAINED
     )
     source_pieces: int = setting(3000, "most pieces of the source's words", MOST)
     target_pieces: int = setting(3000, "most pieces of the target's words", MOST)
-    subwords: str = setting("unigram", "how pieces are found", SUBWORDS)
+    subwords: str = setting("unigram", "bpe keeps frequent words whole", SUBWORDS)
     alpha: float = setting(
-        0.5, "texts are cut anew by a cut's probability^ALPHA; 0: never", (0, inf)
+        0.5, "cuts are drawn by their probability to this power; 0: none", (0, inf)
     )
     embed_size: int = setting(128, "numbers in a piece's vector", (1, inf))
     num_hiddens: int = setting(256, "numbers in the decoder's state", (1, inf))
-    enc_hiddens: int = setting(384, "in the encoder's, of both directions", (2, inf))
+    enc_hiddens: int = setting(
+        384, "the same of the encoder, both directions", (2, inf)
+    )
     dropout: float = setting(0.3, "share of numbers set to 0 in training", (0, 0.99))
     label_smoothing: float = setting(0.1, "share of a target for all pieces", (0, 0.99))
     averaging: float = setting(0.999, "of a running mean, what is kept", (0, 0.999999))
