@@ -55,9 +55,7 @@ class Settings(Machine):
     )
     embed_size: int = setting(128, "numbers in a piece's vector", (1, inf))
     num_hiddens: int = setting(256, "numbers in the decoder's state", (1, inf))
-    enc_hiddens: int = setting(
-        384, "the same of the encoder, both directions", (2, inf)
-    )
+    enc_hiddens: int = setting(384, "in the encoder's, both directions", (2, inf))
     dropout: float = setting(0.3, "share of numbers set to 0 in training", (0, 0.99))
     label_smoothing: float = setting(0.1, "share of a target for all pieces", (0, 0.99))
     averaging: float = setting(0.999, "of a running mean, what is kept", (0, 0.999999))
