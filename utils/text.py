@@ -119,7 +119,7 @@ def _space(text, token, lang):
     return "" if attached or lang == "en" and re.fullmatch(_CLITIC, token) else " "
 
 
-def rank_tokens(sentences, min_freq=1) -> list[str]:
+def rank_tokens(sentences) -> list[str]:
     """The tokens of sentences (lists of tokens) by falling frequency, ties sorted.
 
     Raises TypeError for a string in place of a list, ValueError for a special token.
@@ -128,8 +128,7 @@ def rank_tokens(sentences, min_freq=1) -> list[str]:
     for token in counts:
         if token in SPECIALS:
             raise ValueError(f"{token!r} occurs in the text, but is a special token")
-    kept = [token for token in counts if counts[token] >= min_freq]
-    return sorted(kept, key=lambda token: (-counts[token], token))
+    return sorted(counts, key=lambda token: (-counts[token], token))
 
 
 class Encoded(NamedTuple):
@@ -143,8 +142,8 @@ class Encoded(NamedTuple):
 class Vocab:
     """The tokens of one language and their ids: SPECIALS, then by falling frequency."""
 
-    def __init__(self, sentences, lang, min_freq=1, stored=None):
-        ranked = stored or [*SPECIALS, *rank_tokens(sentences, min_freq)]
+    def __init__(self, sentences, lang, stored=None):
+        ranked = stored or [*SPECIALS, *rank_tokens(sentences)]
         self.lang, self.idx_to_token = check_language(lang), ranked
         self.token_to_idx = {token: i for i, token in enumerate(ranked)}
 
@@ -170,7 +169,7 @@ class Vocab:
         return isinstance(other, Vocab) and vars(self) == vars(other)
 
     def __getitem__(self, tokens):  # one token, or a list of them
-        if isinstance(tokens, str):  # UNK_ID too for what min_freq left out
+        if isinstance(tokens, str):
             return self.token_to_idx.get(tokens, UNK_ID)
         return [self[token] for token in tokens]
 

@@ -148,12 +148,6 @@ def test_vocabs_are_equal_that_give_the_same_ids():
         assert vocab != other
 
 
-def test_vocab_min_freq():
-    sentences = [["a"] * 3 + ["b"] * 2 + ["c"] * 2 + ["d"]]
-    for min_freq, kept in (2, "abc"), (3, "a"), (9, ""):
-        assert Vocab(sentences, "en", min_freq).idx_to_token == [*SPECIALS, *kept]
-
-
 # --- what is refused --------------------------------------------------------------
 
 SMALL, STORED = Vocab([["a"]], "en"), "a stored vocabulary begins with .* each token"
