@@ -49,7 +49,6 @@ ARMS = {
     "appendix order": {"kind": "translator"},
     "conditional order": {"kind": "conditional translator"},
     "large": LARGE,
-    "large, conditional": {**LARGE, "kind": "conditional translator"},
     "unigram": {"subwords": "unigram"},
     "cuts drawn anew": {"subwords": "unigram", "alpha": 0.5},
     "no dropout": {"dropout": 0.0},
@@ -58,7 +57,7 @@ ARMS = {
     "Transformer": {"kind": "transformer"},
 }
 BUDGETS = {"num_epochs": 8}, {"num_epochs": 22}
-RATES = 0.0015, 0.003, 0.006
+RATES = 0.003, 0.006, 0.012
 TRANSFORMER_RATES = 0.0005, 0.001, 0.002
 
 
