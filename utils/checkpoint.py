@@ -252,7 +252,6 @@ def load_checkpoint(path):
         load_parameters(model, saved)
         training, notes = header["training"], header["notes"]
     except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise ValueError(
-            f"{path} has the right format but its contents don't fit together ({error})"
-        ) from error
+        why = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path} can't be loaded: {why}") from error
     return Checkpoint(model.eval(), *vocabs, training, tensors, notes)
