@@ -40,7 +40,7 @@ help:
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
 	@echo "LAB_ARGS=--no-browser adds options to JupyterLab."
 # teachers
-	@echo "NOTEBOOKS=notebooks/02_additive_scoring.ipynb is what 'make notebooks' executes."
+	@echo "NOTEBOOKS=notebooks/03_additive_scoring.ipynb is what 'make notebooks' executes."
 # everyone
 
 lab: .venv/.installed

@@ -147,7 +147,7 @@ def initialise(model):
 
 
 class LastStates(nn.Module):
-    """s_0 from the last state of each direction: all that notebook 04 hands over."""
+    """s_0 from the last state of each direction: all that notebook 05 hands over."""
 
     def __init__(self, num_hiddens, enc_hiddens):
         super().__init__()
@@ -197,7 +197,7 @@ class UngatedContextUnit(GatedUnit):
 
 
 class StateOutput(nn.Module):
-    """No deep output: one linear map of s_i, as in notebook 04."""
+    """No deep output: one linear map of s_i, as in notebook 05."""
 
     def __init__(self, vocab_size, embed_size, num_hiddens, enc_hiddens, num_maxout):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What notebooks 07 and 08 put in place of a part of `seq2seq`, to compare.
+"""What notebooks 08 and 09 put in place of a part of `seq2seq`, to compare.
 
 Each gives another part to the decoder it comes from, or overrides one method of it. A
 decoder that remembers more than `AttentionState` holds has a state of its own.

@@ -18,7 +18,7 @@ from nbconvert.preprocessors import ClearOutputPreprocessor
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 HOUR = 3600  # seconds: a wait that is in vain ends, but on no slow machine
-NOTEBOOKS = ("00_start_here", "02_additive_scoring", "06_heatmaps")
+NOTEBOOKS = ("00_start_here", "03_additive_scoring", "07_heatmaps")
 ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
 ALL_RUN = """(error) => {
     const all = document.querySelectorAll(".jp-CodeCell .jp-InputPrompt");
@@ -125,7 +125,7 @@ def test_a_first_reader_sees_a_heatmap(lab, page):
 
 
 def test_the_explorer_answers_to_keys_and_fits_a_classroom(lab, page):
-    open_notebook(page, lab("06_heatmaps"))
+    open_notebook(page, lab("07_heatmaps"))
     run_all(page)
     whole = page.locator(".jp-OutputArea-output", has=page.get_by_label("into"))
     words, picture = whole.locator("[role=status] span"), whole.locator("img")
@@ -171,12 +171,12 @@ SCORES = """def my_scores(queries, keys, W, U, v):
 
 
 def test_an_exercise_answers_a_wrong_and_a_right_attempt(lab, page):
-    open_notebook(page, lab("02_additive_scoring"))
+    open_notebook(page, lab("03_additive_scoring"))
     run_all(page)  # its first cells import what a check needs
     cell = page.locator(".jp-CodeCell", has_text="exercises.additive_scores(")
     editor, answer = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output")
 
-    cells = nbformat.read(ROOT / "notebooks/02_additive_scoring.ipynb", 4).cells
+    cells = nbformat.read(ROOT / "notebooks/03_additive_scoring.ipynb", 4).cells
     (starter,) = [c.source for c in cells if "additive_scores(my" in c.source]
 
     def attempt(function, expected):

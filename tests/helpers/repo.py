@@ -18,6 +18,11 @@ def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def number(path):
+    """The number of a notebook, or of its solutions."""
+    return path.name.partition("_")[0]
+
+
 def said_and_printed(path):
     """All that a notebook says and prints, as one text."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

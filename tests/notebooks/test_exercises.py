@@ -1,6 +1,6 @@
 """What every exercise has, and what a notebook says of its time.
 
-The rules for exercises hold for the core, notebooks 00 to 06.
+The rules for exercises hold for the core, notebooks 00 to 07.
 """
 
 import ast
@@ -10,13 +10,13 @@ import re
 import nbformat
 import pytest
 import torch
-from helpers.repo import NUMBERED, ROOT, read
+from helpers.repo import NUMBERED, ROOT, number, read
 from mirror import as_python
 
 from utils import exercises
 from utils.attention import length_mask
 
-CORE = [path for path in NUMBERED if path.name < "07"]
+CORE = [path for path in NUMBERED if path.name < "08"]
 HEADING = re.compile(
     r"^### (?:Exercise )?(\d+) · ([\w ]+) · (\d+) minutes · (easy|medium|hard)$",
     re.MULTILINE,
@@ -67,7 +67,7 @@ def test_the_minutes_are_honest(path):
 def test_the_maps_have_the_same_minutes(page):
     text = read(page)
     for path in NUMBERED:
-        row = re.search(rf"\| *\[?{path.name[:2]} [^\n]*?\| (\d+) \| (\d+) \|", text)
+        row = re.search(rf"\| *\[?{number(path)} [^\n]*?\| (\d+) \| (\d+) \|", text)
         assert tuple(map(int, row.groups())) == said(load(path)), path.name
 
 
@@ -77,7 +77,7 @@ def test_each_exercise_has_a_solution(path):
     assert [n for n, _, _ in found] == list(range(1, len(found) + 1))
     text = "\n".join(
         cell.source
-        for solution in (ROOT / "notebooks" / "solutions").glob(f"{path.stem[:2]}_*")
+        for solution in (ROOT / "notebooks" / "solutions").glob(f"{number(path)}_*")
         for cell in load(solution).cells
     )
     solved = re.findall(r"^## (\d+) · ([\w ]+)$", text, re.MULTILINE)
@@ -90,7 +90,7 @@ def test_each_idea_is_practised_and_asked_for(path):
     sources = [cell.source for cell in load(path).cells]
     (learned,) = (s.partition(LEARNED)[2] for s in sources if LEARNED in s)
     ideas = re.findall("^- ", learned, re.MULTILINE)
-    row = rf"^\| {path.name[:2]} \| .+? \| ([\d, ]+) \| ([\d, ]+) \|$"
+    row = rf"^\| {number(path)} \| .+? \| ([\d, ]+) \| ([\d, ]+) \|$"
     page = read("notebooks/INSTRUCTOR.md")
     rows = re.findall(row, page, re.MULTILINE)
     assert len(rows) == len(ideas)
@@ -114,7 +114,7 @@ def test_each_bug_to_find_is_named_once_the_mark_is_away(path, capsys):
 
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_a_broken_answer_breaks_no_other_cell(path):
-    """No cell for an answer binds a name that another needs, but 06's own pieces."""
+    """No cell for an answer binds a name that another needs, but 07's own pieces."""
     cells = [cell for cell in load(path).cells if cell.cell_type == "code"]
     starters = [cell for cell in cells if STARTER.search(cell.source)]
     for starter in starters:

@@ -4,7 +4,7 @@ import pydoc
 import re
 
 import torch
-from helpers.repo import NUMBERED, read, said_and_printed
+from helpers.repo import NUMBERED, number, read, said_and_printed
 
 from utils.d2l_bridge import load_d2l, reference_decoder
 from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
@@ -23,9 +23,9 @@ def test_the_names_exist():
 
 def test_the_figures_are_those_of_a_notebook_that_the_line_names():
     assert len(FIGURE.findall(PAGE)) > 5
-    notebooks = {path.name[:2]: path for path in NUMBERED}
+    notebooks = {number(path): path for path in NUMBERED}
     for line in PAGE.partition("## 4")[2].splitlines():
-        named = set(re.findall(r"\]\((\d\d)_", line))
+        named = set(re.findall(r"\]\((\d\db?)_", line))
         known = "".join(said_and_printed(notebooks[number]) for number in named)
         figures = FIGURE.findall(re.sub(r"\(\S+\.ipynb\)", "", line))
         assert [number for number in figures if number not in known] == []

@@ -39,7 +39,7 @@ def test_a_notebook_is_measured(tmp_path):
 def test_the_notebooks_say_how_long_their_cells_run():
     """Against the stored table; machines of two cores differ by a factor of two."""
     table = report.README.read_text(encoding="utf-8").partition("<!-- notebooks -->")[2]
-    for name, seconds in re.findall(r"\| (\d\d_\w+) \|(?: \d+ \|){2} (\d+) \|", table):
+    for name, seconds in re.findall(r"\| (\d\w+) \|(?: \d+ \|){2} (\d+) \|", table):
         book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
         said, taken = notebooks.said(book), int(seconds)
         assert abs(said - taken) < 10 or 0.5 < taken / said < 2, name

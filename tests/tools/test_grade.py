@@ -1,6 +1,6 @@
 """The grader: what passes, what only looks so, and accidents that hurt nobody else.
 
-The wild notebooks are small: three cells of notebook 02, and one of their own.
+The wild notebooks are small: three cells of notebook 03, and one of their own.
 """
 
 import csv
@@ -18,7 +18,7 @@ from tools.grade import run
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs Linux or macOS")
 
-NAME = "02_additive_scoring"
+NAME = "03_additive_scoring"
 RIGHT = """
 def my_context(weights, values):
     return torch.bmm(weights, values)

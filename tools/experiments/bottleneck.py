@@ -1,6 +1,6 @@
 """Quality against length for context vectors of several sizes.
 
-Notebook 01 reads what is stored.
+Notebook 02 reads what is stored.
 """
 
 from tools.experiments.runs import bleu_by_length, build, trained, village

@@ -1,7 +1,7 @@
 """Which score, which order, which query: each choice at its own rate, at two budgets.
 
-Notebook 08 reads what is stored, 06 the figures of `agreement`, and an exercise of 05
-"one direction". Every arm differs from "additive", the decoder of notebook 04, in what
+Notebook 09 reads what is stored, 07 the figures of `agreement`, and an exercise of 06
+"one direction". Every arm differs from "additive", the decoder of notebook 05, in what
 its name says. All train and are tested on the sentences of at most 15 words, those with
 two layers on at most 10 and in smaller batches: compare them with "two layers, top".
 """
@@ -29,7 +29,7 @@ CHINESE = {"direction": "en-zh"}
 ADDITIVE = {"score": "additive"}
 LUONG = {**ADDITIVE, "kind": "luong", "feed": "attentional"}
 LOCATION = {"score": "location", "num_positions": SETTINGS["positions"]}
-ARMS = {  # what differs from SETTINGS, and from the decoder of notebook 04
+ARMS = {  # what differs from SETTINGS, and from the decoder of notebook 05
     "additive": ADDITIVE,
     "scaled dot": {"score": "scaled dot"},
     "Luong, additive": LUONG,

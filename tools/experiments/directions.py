@@ -1,6 +1,6 @@
 """Quality against length: attention with an encoder that reads one way, or both ways.
 
-Notebook 05 reads what is stored and draws it beside the model that the learner trains
+Notebook 06 reads what is stored and draws it beside the model that the learner trains
 there. Sizes, batches, epochs and rate are that notebook's. An annotation h_j has
 `num_hiddens` numbers in every arm: read both ways, each direction has half of them.
 """

@@ -6,11 +6,11 @@ with the same encoder, each at its own rate and at two budgets. Beside them what
 excuse the fixed context, other decoders with attention, and remedies that are trained,
 all on at most 15 words.
 
-Of the models of notebook 04 it stores, too, what windows change that are put round
+Of the models of notebook 05 it stores, too, what windows change that are put round
 places known from elsewhere, where looks go that go far astray, and how sentences are
 translated that are long, but of no new build.
 
-Notebook 07 reads what is stored.
+Notebook 08 reads what is stored.
 """
 
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What notebook 06's last exercise asks for, by the course's own classes.
+"""What notebook 07's last exercise asks for, by the course's own classes.
 
 A small model is trained from Chinese to English by the notebook's own loop, with three
 seeds. `exercises.own_translator` holds a learner's model against these figures.

@@ -1,6 +1,6 @@
 """What a second process brings: updates of the training command's model.
 
-Notebook 15 reads what is stored. A few minutes, with nothing else running. Every
+Notebook 14 reads what is stored. A few minutes, with nothing else running. Every
 process has one thread, and the same batches of 64 sentences; two processes take every
 other sentence. Measured is what an update takes by the clock; and the processor time
 that the first process spends on it, in which waiting for the other isn't counted.

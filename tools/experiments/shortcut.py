@@ -1,7 +1,7 @@
 """How far back a target word's gradient reaches, before training and after it.
 
 Fixed context and attention, one-way encoders of equal size. Sentences of one length, so
-that positions can be compared and nothing is padding. Notebook 04 reads what is stored:
+that positions can be compared and nothing is padding. Notebook 05 reads what is stored:
 norms, means over sentences.
 """
 

@@ -1,6 +1,6 @@
 """Recurrent decoder and Transformer on the same sentences, and what each costs.
 
-Notebook 14 reads what is stored. All arms but "brief", which the notebook trains again,
+Notebook 13 reads what is stored. All arms but "brief", which the notebook trains again,
 make the same updates on the same batches, each at its own rate, at two budgets. They
 train on sentences of at most 15 words; the test split has longer ones, too.
 

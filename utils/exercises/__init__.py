@@ -5,7 +5,7 @@ in words, and returns a result that is true if all is right. It is a question, a
 function of the course: that one is `utils.attention.masked_softmax`.
 
 `engine` judges an answer, `running` runs it, `result` says what is found. The other
-modules hold what a notebook asks, its solutions and mistakes; `put_together` is 06's
+modules hold what a notebook asks, its solutions and mistakes; `put_together` is 07's
 last exercise, a whole translator.
 """
 

@@ -1,4 +1,4 @@
-"""The exercise of notebook 14. E epochs."""
+"""The exercise of notebook 13. E epochs."""
 
 from utils.exercises.engine import Exercise
 

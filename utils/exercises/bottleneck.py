@@ -1,4 +1,4 @@
-"""The exercises of notebook 01. B sentences, S source and T target positions."""
+"""The exercises of notebook 02. B sentences, S source and T target positions."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The exercise of notebook 15: P processes, N parameters."""
+"""The exercise of notebook 14: P processes, N parameters."""
 
 import torch
 

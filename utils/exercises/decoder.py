@@ -1,4 +1,4 @@
-"""The exercises of notebook 04.
+"""The exercises of notebook 05.
 
 B sentences in a batch, S source and T target positions, L layers, E embedding size, H
 hidden units, D the size of a value, A of a projected key, V words.

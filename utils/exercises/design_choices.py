@@ -1,4 +1,4 @@
-"""The exercises of notebook 08. B sentences, Q queries, K keys, H hidden units."""
+"""The exercises of notebook 09. B sentences, Q queries, K keys, H hidden units."""
 
 from utils.attention import Attention
 from utils.exercises.engine import Exercise

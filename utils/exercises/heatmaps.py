@@ -1,4 +1,4 @@
-"""The exercises of notebook 06. T target and S source words."""
+"""The exercises of notebook 07. T target and S source words."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The exercises of notebook 07. B sentences, S source positions."""
+"""The exercises of notebook 08. B sentences, S source positions."""
 
 import torch
 

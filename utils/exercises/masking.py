@@ -1,4 +1,4 @@
-"""The exercises of notebook 03. B sentences in a batch, Q queries, K keys."""
+"""The exercises of notebook 04. B sentences in a batch, Q queries, K keys."""
 
 import torch
 

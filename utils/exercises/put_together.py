@@ -1,4 +1,4 @@
-"""The last exercise of notebook 06: questions about a learner's whole translator.
+"""The last exercise of notebook 07: questions about a learner's whole translator.
 
 What the learner wrote is called, never trained or changed. A question is a method that
 returns {a sentence: is it to be said?}; the first that is ends the exercise.
@@ -197,7 +197,7 @@ class Questions:
             with redirect_stdout(StringIO()):
                 found = exercise(answer)
             if not found:
-                said, lines = "Notebook 05 says of the {}:", found.message.splitlines()
+                said, lines = "Notebook 06 says of the {}:", found.message.splitlines()
                 raise Fault(said, exercise.name, lines=lines, status=found.status)
         figures = measure(self.model, self.translate)
         lines, bad = compared(figures)

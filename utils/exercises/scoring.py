@@ -1,4 +1,4 @@
-"""The exercises of notebook 02. B sentences, Q queries, K keys, H hidden units."""
+"""The exercises of notebook 03. B sentences, Q queries, K keys, H hidden units."""
 
 import torch
 

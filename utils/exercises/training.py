@@ -1,4 +1,4 @@
-"""The exercises of notebook 05. B sentences, T target positions, V words."""
+"""The exercises of notebook 06. B sentences, T target positions, V words."""
 
 from collections import namedtuple
 

@@ -1,4 +1,4 @@
-"""The last exercise of notebook 06: its solution is right, and edits of it are not."""
+"""The last exercise of notebook 07: its solution is right, and edits of it are not."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from utils import exercises
 from utils.exercises import put_together as own
 from utils.exercises import running
 
-BOOK = Path(__file__).parents[3] / "notebooks" / "solutions" / "06_put_together.ipynb"
+BOOK = Path(__file__).parents[3] / "notebooks" / "solutions" / "07_put_together.ipynb"
 CELLS = {cell.id: cell.source for cell in nbformat.read(BOOK, as_version=4).cells}
 NAMES = (
     "imports pieces softmax context model step one-step loss training-step translate"
@@ -80,8 +80,8 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     "but not the weights": [(TRANSLATED, f"{TRANSLATED}.roll(1, 1)")],
     "Words stand after": [(".masked_fill(ended, 0)", "")],
     "What ends its loop?": [("ended.all()", "ended.any()")],
-    "05 says of the mean_loss": [("ignore_index=0", "ignore_index=-1")],
-    "05 says of the train_step": [("    optimizer.zero_grad()\n", "")],
+    "06 says of the mean_loss": [("ignore_index=0", "ignore_index=-1")],
+    "06 says of the train_step": [("    optimizer.zero_grad()\n", "")],
     "where the dots are": [(LAST, "return ..."), (TRANSLATED, "return ...")],
 }
 
