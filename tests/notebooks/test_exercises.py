@@ -18,14 +18,17 @@ from utils.attention import length_mask
 
 CORE = [path for path in NUMBERED if path.name < "08"]
 HEADING = re.compile(
-    r"^### (?:Exercise )?(\d+) · ([\w ]+) · (\d+) minutes · (easy|medium|hard)$",
+    r"^### (?:Exercise )?(\d+) · ([\w ]+) · (\d+) minutes · (?:easy|medium|hard)"
+    "( · further)?$",
     re.MULTILINE,
 )
 TIME = re.compile(
-    r"\*\*Time:\*\*\s(\d+)\sminutes\sto\sread,\s(\d+)\sfor\sthe\sexercises;"
-    r"\sthe\scells\srun\sin"
+    r"\*\*Time:\*\*\s(\d+)\sminutes\sto\sread,\s(\d+)\sfor\sthe\s(?:core\s)?exercises"
+    r"(?:,\s(\d+)\sfor\sthose\smarked\s\*further\*)?;\sthe\scells\srun\sin"
 )
-WORDS, LINES = 130, 15  # of prose, of code: read in a minute
+WORDS, LINES = 100, 10  # of prose, of code: read in a minute
+LOOK = 2  # minutes for a prediction, or a figure
+BEFORE = 130, 15, 0  # the same in notebooks that aren't yet written for this edition
 UNREAD = re.compile(r"<[^>]+>|\]\([^)]*\)|[*`#|]")
 LEARNED = "## What you have learned"
 STARTER = re.compile(r"^(?:def|class) (?:my|their)", re.MULTILINE | re.IGNORECASE)
@@ -37,51 +40,67 @@ def load(path):
 
 
 def exercises_in(notebook):
-    """(number, kind, minutes) of each exercise."""
+    """(number, kind, minutes) of each exercise, and whether it is marked further."""
     found = (HEADING.findall(c.source) for c in notebook.cells)
-    return [(int(n), kind, int(m)) for few in found for n, kind, m, _ in few]
+    return [(int(n), kind, int(m), bool(f)) for few in found for n, kind, m, f in few]
 
 
 def said(notebook):
-    """The minutes that a notebook's first cell names: to read, for the exercises."""
-    return tuple(map(int, TIME.search(notebook.cells[0].source).groups()))
+    """The minutes that a notebook's first cell names: to read, core, further."""
+    groups = TIME.search(notebook.cells[0].source).groups()
+    return tuple(int(minutes) for minutes in groups if minutes)
+
+
+def figures(cell):
+    """How many pictures a cell shows."""
+    shown = [o for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
+    return cell.source.count("![") + len(shown)
 
 
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_the_minutes_are_honest(path):
     """To read what stands before the exercises, to five; the sum of the exercises."""
     notebook, reading = load(path), 0
+    minutes = said(notebook)
+    words, lines, look = (WORDS, LINES, LOOK) if len(minutes) == 3 else BEFORE
     for cell in notebook.cells:
         if cell.source.startswith("## Exercises"):
             break
         if cell.cell_type == "markdown":
-            reading += len(UNREAD.sub(" ", cell.source).split()) / WORDS
+            reading += len(UNREAD.sub(" ", cell.source).split()) / words
+            reading += look * cell.source.count("**Predict")
         elif cell.id != "colab":
-            lines = filter(str.strip, cell.source.splitlines())
-            reading += len(list(lines)) / LINES
-    practice = sum(minutes for _, _, minutes in exercises_in(notebook))
-    assert said(notebook) == (max(5, 5 * round(reading / 5)), practice)
+            code = filter(str.strip, cell.source.splitlines())
+            reading += len(list(code)) / lines
+        reading += look * figures(cell)
+    found = exercises_in(notebook)
+    practice = [
+        sum(m for _, _, m, f in found if f is further) for further in (False, True)
+    ]
+    assert minutes == (max(5, 5 * round(reading / 5)), *practice[: len(minutes) - 1])
 
 
 @pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
 def test_the_maps_have_the_same_minutes(page):
     text = read(page)
     for path in NUMBERED:
-        row = re.search(rf"\| *\[?{number(path)} [^\n]*?\| (\d+) \| (\d+) \|", text)
-        assert tuple(map(int, row.groups())) == said(load(path)), path.name
+        row = re.search(rf"\| *\[?{number(path)} [^\n]*?((?:\| \d+ ){{2,3}})\|", text)
+        assert tuple(map(int, row[1].split("|")[1:])) == said(load(path)), path.name
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_each_exercise_has_a_solution(path):
     found = exercises_in(load(path))
-    assert [n for n, _, _ in found] == list(range(1, len(found) + 1))
+    assert [n for n, *_ in found] == list(range(1, len(found) + 1))
     text = "\n".join(
         cell.source
         for solution in (ROOT / "notebooks" / "solutions").glob(f"{number(path)}_*")
         for cell in load(solution).cells
     )
     solved = re.findall(r"^## (\d+) · ([\w ]+)$", text, re.MULTILINE)
-    assert sorted((int(n), kind) for n, kind in solved) == [(n, k) for n, k, _ in found]
+    assert sorted((int(n), kind) for n, kind in solved) == [
+        (n, k) for n, k, *_ in found
+    ]
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
@@ -94,7 +113,7 @@ def test_each_idea_is_practised_and_asked_for(path):
     page = read("notebooks/INSTRUCTOR.md")
     rows = re.findall(row, page, re.MULTILINE)
     assert len(rows) == len(ideas)
-    numbers = {str(n) for n, _, _ in exercises_in(load(path))}
+    numbers = {str(n) for n, *_ in exercises_in(load(path))}
     asked = set(re.findall(r"^\*\*(\d+)\.\*\*", page, re.MULTILINE))
     for practised, questions in rows:
         assert numbers.issuperset(practised.split(", "))
