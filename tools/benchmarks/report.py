@@ -48,6 +48,15 @@ def markdown(head, rows):
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
+def table(name, head, rows, path=README):
+    """Say each row as soon as it is measured; write all of them to the README."""
+    said = []
+    for row in rows:
+        said.append(row)
+        print("; ".join(str(cell) for cell in row if cell != ""), flush=True)
+    write(name, markdown(head, said), path)
+
+
 def write(name, text, path=README):
     """Put a text between the two comments that have this name, with the machine's."""
     page = path.read_text(encoding="utf-8")

@@ -260,13 +260,10 @@ def start(settings):
 
 
 def main(settings, path=report.README):
-    rows = []
-    for measured in (training_steps, limits, decoding, start):
-        for row in measured(settings):
-            rows.append(row.cells())
-            print("; ".join(filter(None, rows[-1])), flush=True)
+    parts = training_steps, limits, decoding, start
+    rows = (row.cells() for measured in parts for row in measured(settings))
     head = ["what", "median (lowest to highest)", "asked", "", "in full"]
-    report.write("speed", report.markdown(head, rows), path)
+    report.table("speed", head, rows, path)
 
 
 if __name__ == "__main__":
