@@ -65,8 +65,8 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
             _case(6, [3, 1], 2, 4, padding=1000.0),
             _case(7, [2, 4], 3, 5, padding=torch.nan),
         ],
-        "NaN stands among the real scores. A fault elsewhere must stay visible, so "
-        "these weights are NaN. Which rows have no real position, by their length?": [
+        "A real score is NaN: an earlier part of the program has failed. So its row "
+        "must be NaN, too. Which rows have no real position, by their length?": [
             _broken(9, [4, 1], 2, 4)
         ],
     },
