@@ -4,6 +4,7 @@ B sentences in a batch, S source and T target positions, L layers, E embedding s
 hidden units, D the size of a value, A of a projected key, V words.
 """
 
+from collections import namedtuple
 from functools import partial
 
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 from utils.attention import AdditiveAttention
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw, seeded
+from utils.seq2seq import Bridge, Seq2SeqAttentionDecoder
 
 GRU = partial(nn.GRU, batch_first=True)
 
@@ -69,16 +71,6 @@ def _world(B, L, E, H, D, S, A, lens):
     state = values, attention.project_keys(values), 2 * hidden, torch.tensor(lens)
     rnn, dense = seeded(B, GRU, D + E, H, L), seeded(B, nn.Linear, H, A + 1)
     return x, state, attention, rnn, dense
-
-
-def _once(function, attention, queries, enc_outputs, valid_lens):
-    """The function's weights; ValueError if the keys were projected more than once."""
-    calls = []
-    attention.W_k.register_forward_hook(lambda *_: calls.append(1))
-    weights = function(attention, queries, enc_outputs, valid_lens)
-    if len(calls) > 1:
-        raise ValueError(f"the keys were projected {len(calls)} times")
-    return weights
 
 
 init_state = Exercise(
@@ -218,105 +210,131 @@ Logits are asked for: what `dense` makes of the output, before any softmax or ar
     given=("utils.attention.",),
 )
 
-all_weights = Exercise(
-    "all_weights",
-    """
-def weights_of_all_steps(attention, queries, enc_outputs, valid_lens):  # -> (B, T, S)
-    projected_keys = attention.project_keys(enc_outputs)
-    _, weights = attention.attend(queries, projected_keys, enc_outputs, valid_lens)
-    return weights
-""",
-    {
-        "Row t of a sentence holds its query t's weights, after softmax, over the "
-        "source positions. The keys are projected once.": [
-            (a, torch.stack(list(s[2]), 1), s[0], s[3]) for _, s, a, _, _ in PLAIN
-        ],
-        "Here sentences end earlier, or one is alone. Padding gets weight 0.": [
-            (a, torch.stack(list(s[2]), 1), s[0], s[3]) for _, s, a, _, _ in PADDED
-        ],
-    },
-    r"""
-The keys are projected at every step, or for every sentence. One call does all of them.
-    return => [attention.project_keys(enc_outputs) for _ in queries[0, 1:]]\n    return
-    return => [attention.project_keys(enc_outputs) for _ in queries[1:]]\n    return
-attend gives two results: the context, and then the weights, which are asked for.
-    return weights => return _, weights
-    return weights => return _
-`attention(...)` gives the context alone. Which method gives the weights, too?
-    attention.attend( => attention(
-    attention.project_keys(enc_outputs) => enc_outputs ;; .attend( => (
-attend stores no weights: it returns them. Only a call `attention(...)` stores them.
-    return weights => return attention.attention_weights
-Padding gets weight: the lengths are not used.
-    keys, enc_outputs, valid_lens) => keys, enc_outputs)
-At one step attend takes a query (B, 1, query_size). The steps are axis 1 of queries.
-    attend(queries => attend(queries[:, 0]
-    attend(queries => attend(queries[0]
-""",
-    unwrap=_once,
-    given=("utils.attention.",),
-)
 
-lstm_rows = Exercise(
-    "lstm_rows",
-    """
-def lstm_rows(state, rows):  # (h, c), (N,) -> (N, 1, H), (h, c) of shape (L, N, H)
-    h, c = (part[:, rows] for part in state)
-    return h[-1].unsqueeze(1), (h, c)
-""",
-    {
-        "The rows are chosen in h and in c, of all layers. The query is h of the top "
-        "layer. Row n of what comes out is sentence rows[n].": [
-            (draw(0, (2, 3, 4), (2, 3, 4)), torch.tensor([2, 0, 2, 1, 1])),
-            (draw(2, (3, 5, 2), (3, 5, 2)), torch.tensor([4, 1])),
-            (draw(3, (1, 4, 3), (1, 4, 3)), torch.tensor([3, 0])),
-            (draw(4, (3, 3, 3), (3, 3, 3)), torch.tensor([2, 2, 0])),
-        ],
-    },
-    r"""
-The rows aren't chosen in both parts of the state that is returned, h and c.
-    (h, c) => (h, state[1])
-    (h, c) => (state[0], c)
-    (h, c) => state
-The query was taken before the rows were chosen: it has B rows, not N.
-    h[-1] => state[0][-1]
-The rows are chosen along another axis. Which axis of (L, B, H) counts the sentences?
-    [:, rows] => [rows]
-The query isn't h of the top layer. Axis 0 of (L, N, H) is the layer.
-    h[-1] => c[-1]
-    h[-1] => h[0]
-    h[-1].unsqueeze(1) => h[:, -1:]
-h and c are exchanged.
-    (h, c) => (c, h)
-The state is a pair of tensors, and a pair has no rows. Choose them in h and in c.
-    => return state[:, rows]
-""",
-)
+# What the last call of forward gives, and how often the keys were projected.
+Written = namedtuple("Written", "logits attention_weights projections")
 
-from_d2l = Exercise(
-    "from_d2l",
+
+def _written(kind, sizes, enc_outputs, enc_hidden, valid_lens, targets):
+    """What a class with given weights makes of targets, each in one call of forward."""
+    decoder, calls = kind(*sizes), []
+    reference = seeded(1, Seq2SeqAttentionDecoder, *sizes[:4], enc_hiddens=sizes[4])
+    decoder.load_state_dict(reference.state_dict())
+    decoder.attention.W_k.register_forward_hook(lambda *_: calls.append(1))
+    state = decoder.init_state((enc_outputs, enc_hidden), valid_lens)
+    for X in targets:
+        result = state if state is ... else decoder(X, state)
+        if result is ...:
+            return ...
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise ValueError("forward returns two things: the logits, the last state")
+        logits, state = result
+    weights = decoder.attention_weights
+    weights = weights.detach() if torch.is_tensor(weights) else weights
+    return Written(logits, weights, len(calls))
+
+
+def _targets(lens, S, V, E, H, L, D, *Ts):
+    encoded = draw(S, (len(lens), S, D), (L, len(lens), D))
+    words = torch.arange(len(lens) * sum(Ts)).view(len(lens), -1) * 5 % V
+    return (V, E, H, L, D), *encoded, torch.tensor(lens), list(words.split(Ts, dim=1))
+
+
+attention_decoder = Exercise(
+    "attention_decoder",
     """
-def from_d2l(enc_outputs, attention_weights):  # (S, B, H), T of (B, 1, S)
-    return enc_outputs.permute(1, 0, 2), torch.cat(attention_weights, dim=1)
+class MyDecoder(nn.Module):
+    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers, enc_hiddens):
+        super().__init__()
+        D, E, H = enc_hiddens, embed_size, num_hiddens
+        self.embedding = nn.Embedding(vocab_size, E)
+        self.attention = AdditiveAttention(D, H, H)  # sizes of a key, a query, a sum
+        self.rnn = nn.GRU(D + E, H, num_layers, batch_first=True)
+        self.dense = nn.Linear(H, vocab_size)
+        self.bridge = Bridge(D, H)
+
+    def init_state(self, encoded, valid_lens):
+        outputs, hidden = encoded  # (B, S, D), (L, B, D)
+        keys = self.attention.project_keys(outputs)  # (B, S, H)
+        return outputs, keys, self.bridge(hidden), valid_lens
+
+    def step(self, x, state):
+        outputs, keys, hidden, lens = state
+        query = hidden[-1].unsqueeze(1)  # (B, 1, H)
+        context, weights = self.attention.attend(query, keys, outputs, lens)
+        both = torch.cat((context, x), dim=-1)  # (B, 1, D + E)
+        output, hidden = self.rnn(both, hidden)  # (B, 1, H), (L, B, H)
+        return self.dense(output), weights, (outputs, keys, hidden, lens)
+
+    def forward(self, X, state):
+        all_logits, all_weights = [], []
+        for x in self.embedding(X).split(1, dim=1):  # (B, T, E) -> T of (B, 1, E)
+            logits, weights, state = self.step(x, state)  # (B, 1, V), (B, 1, S)
+            all_logits.append(logits)
+            all_weights.append(weights)
+        self.attention_weights = torch.cat(all_weights, dim=1)  # (B, T, S)
+        return torch.cat(all_logits, dim=1), state  # (B, T, V)
 """,
     {
-        "Two things are asked for: the outputs of sentence b in row b, (B, S, H), and "
-        "the weights of all its steps, (B, T, S). One sentence is a batch, too.": [
-            (*draw(H, (S, B, H)), list(draw(T, (T, B, 1, S))[0].softmax(-1)))
-            for S, B, H, T in ((5, 2, 4, 3), (4, 3, 2, 6), (3, 3, 3, 3), (4, 1, 2, 3))
+        "Here a target has one word, so there is one step. Asked for are its logits "
+        "(B, 1, V), the new state, and (B, 1, S) in attention_weights.": [
+            _targets([5, 2], 5, 9, 3, 4, 2, 6, 1),
+            _targets([3, 4, 1], 4, 11, 2, 5, 1, 3, 1),
+        ],
+        "Here a target has several words. Each of them is a step, which starts from "
+        "the state that the step before it has returned.": [
+            _targets([5, 2], 5, 9, 3, 4, 2, 6, 3),
+            _targets([3], 3, 10, 4, 2, 2, 5, 5),
+            _targets([4, 3, 4, 1], 4, 4, 4, 4, 4, 4, 4),
+        ],
+        "Here forward is called twice. The second call gets the state that the first "
+        "call has returned, and goes on from there.": [
+            _targets([2, 6, 4], 6, 8, 5, 3, 3, 3, 4, 1),
         ],
     },
     r"""
-reshape and view keep the numbers in order, and mix the sentences: permute the axes.
-    .permute(1, 0, 2) => .reshape(enc_outputs.shape[1], len(enc_outputs), -1)
-    dim=1) => dim=0).reshape(enc_outputs.shape[1], -1, len(enc_outputs))
-The outputs still stand time first. Axis 0 has to count the sentences.
-    .permute(1, 0, 2) =>
-The steps are joined along another axis than that of length 1. Which axis counts steps?
-    , dim=1 =>
-    torch.cat => torch.stack
-    torch.cat => torch.stack ;; , dim=1 =>
-The weights are a list of tensors, and a list has no axes. torch.cat joins them.
-    torch.cat(attention_weights, dim=1) => attention_weights.permute(1, 0, 2)
+The keys are projected again at a step. init_state has done it, and `attend` takes them.
+    query, keys, => query, self.attention.project_keys(outputs),
+The hidden state hasn't passed the bridge, or the keys haven't been projected.
+    self.bridge(hidden) => hidden
+    self.attention.project_keys(outputs) => outputs
+init_state and step have the four parts in different orders.
+    keys, self.bridge(hidden), => self.bridge(hidden), keys,
+The step isn't that of exercise 3. The top layer's state asks; then the GRU reads the
+context and the word, in this order, and goes on from the old state; then come logits.
+    hidden[-1] => hidden[0]
+    (context, x) => (x, context)
+    rnn(both, hidden) => rnn(both)
+    self.dense(output) => self.dense(output).softmax(-1)
+    outputs, lens) => outputs)
+A step reads x (B, 1, E), one embedded word of each sentence. What embeds the ids, which
+axis of (B, T, E) counts the words, and what keeps an axis of length 1?
+    self.embedding(X) => X
+    .split(1, dim=1) => .split(1)
+    .split(1, dim=1) =>
+    .split(1, dim=1) => .unbind(1)
+Every step starts from the first state: `step` doesn't return the new hidden state, or
+the loop doesn't hand it on.
+    logits, weights, state = => logits, weights, _ =
+    output, hidden = => output, _ =
+`step` must return the whole state, all four parts: the next step takes it apart.
+    (outputs, keys, hidden, lens) => hidden
+Only the first word is read: `return` stands inside the loop.
+    all_weights.append(weights) => self.attention_weights=weights; return logits, state
+Only the last step's results are kept. A list keeps those of each step.
+    all_logits.append(logits) => all_logits = [logits]
+    all_weights.append(weights) => all_weights = [weights]
+The steps' results aren't joined along the axis that counts the words, axis 1.
+    torch.cat(all_logits, dim=1) => torch.cat(all_logits)
+    torch.cat(all_weights, dim=1) => torch.cat(all_weights)
+    torch.cat(all_weights, dim=1) => all_weights
+The weights aren't stored as self.attention_weights.
+    self.attention_weights = => attention_weights =
+forward must return the state after the last word, and not the one that it was given.
+    for x in => given = state\n        for x in ;; dim=1), state => dim=1), given
 """,
+    gradients=True,
+    unwrap=_written,
+    given=("utils.attention.", "utils.seq2seq.Bridge"),
+    names={"AdditiveAttention": AdditiveAttention, "Bridge": Bridge},
 )

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from utils import attention, exercises, metrics, tasks, training
 from utils.exercises import running
 from utils.exercises.engine import same
+from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.transformer import split
 
 
@@ -57,11 +58,6 @@ def annotations_by_cells(x, forwards, backwards):
         back, _ = backwards(torch.stack(list(words)[::-1])[None])
         rows.append(torch.cat((there[0], torch.stack(list(back[0])[::-1])), 1))
     return torch.stack(rows)
-
-
-def weights_by_forward(attention, queries, enc_outputs, valid_lens):
-    attention(queries, enc_outputs, enc_outputs, valid_lens)
-    return attention.attention_weights
 
 
 def step_by_scores(x, state, attention, rnn, dense):
@@ -130,10 +126,13 @@ def beam_by_all(log_probs, ended, steps, size):
     return sorted(grown, key=grown.get, reverse=True)[:size]
 
 
+def decoder_of_course(V, E, H, L, D):
+    return Seq2SeqAttentionDecoder(V, E, H, L, enc_hiddens=D)
+
+
 REFERENCES = {
     "additive_scores": scores_by_loops,
     "aer": lambda a, s, p: metrics.alignment_error_rate(a, s, p).aer,
-    "all_weights": weights_by_forward,
     "annotations": annotations_by_cells,
     "attention_weights": lambda scores: scores.softmax(-1),
     "beam_step": beam_by_all,
@@ -156,7 +155,6 @@ REFERENCES = {
         (s := np.sign(np.diff(w.argmax(1).numpy()))).clip(0).sum()
         / max(abs(s).sum(), 1.0)
     ),
-    "from_d2l": lambda o, w: (o.transpose(0, 1), torch.stack(w, 1).squeeze(2)),
     "greedy_decode": greedy_by_rows,
     "gru_step": gru_of_torch,
     "joined_scores": joined_by_two,
@@ -205,3 +203,8 @@ def test_a_solution_does_what_its_reference_does(name):
             for f in (exercise.made(exercise.solution), REFERENCES[name])
         )
         assert not right.error and same(found, right)
+
+
+def test_a_whole_decoder_does_what_the_course_s_does():
+    result = exercises.attention_decoder(decoder_of_course)
+    assert "The result is right, but utils.seq2seq." in " ".join(result.message.split())
