@@ -1,16 +1,69 @@
 """What notebooks/FROM_D2L.md says of d2l, of this course and of its figures is so."""
 
+import inspect
 import pydoc
 import re
+from importlib import metadata
 
+import pytest
 import torch
 from helpers.repo import NUMBERED, number, read, said_and_printed
+from torch import nn
 
-from utils.d2l_bridge import load_d2l, reference_decoder
-from utils.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
+from utils.attention import masked_softmax
+from utils.d2l_bridge import load_d2l, reference_decoder, reference_encoder
+from utils.seq2seq import AttentionDecoder, Seq2SeqAttentionDecoder, Seq2SeqEncoder
 
 PAGE = read("notebooks/FROM_D2L.md")
 FIGURE = re.compile(r"\d+(?:[.,]\d+)+")
+START, WITH_DECODER, WITH_SHORT = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+DECODER = """
+class Seq2SeqAttentionDecoder(AttentionDecoder):  # as learners bring it, in our words
+    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers, dropout=0):
+        super().__init__()
+        H = num_hiddens
+        self.attention = d2l.AdditiveAttention(H, H, H, dropout)
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = nn.GRU(embed_size + H, H, num_layers, dropout=dropout)
+        self.dense = nn.Linear(H, vocab_size)
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        states, hidden = enc_outputs
+        return states.permute(1, 0, 2), hidden, enc_valid_lens
+
+    def forward(self, X, state):
+        states, hidden, lens = state
+        outputs, self.weights = [], []
+        for x in self.embedding(X).permute(1, 0, 2):
+            context = self.attention(hidden[-1].unsqueeze(1), states, states, lens)
+            both = torch.cat((context, x.unsqueeze(1)), dim=-1)
+            output, hidden = self.rnn(both.permute(1, 0, 2), hidden)
+            outputs.append(output)
+            self.weights.append(self.attention.attention_weights)
+        return self.dense(torch.cat(outputs)).permute(1, 0, 2), [states, hidden, lens]
+
+    attention_weights = property(lambda self: self.weights)
+"""
+SHORT = """
+class BahdanauAttention(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+        self.W1, self.W2 = (nn.Linear(hidden_dim, hidden_dim) for _ in range(2))
+        self.v = nn.Linear(hidden_dim, 1)
+
+    def forward(self, decoder_hidden, encoder_outputs):
+        sums = self.W1(decoder_hidden) + self.W2(encoder_outputs)
+        alpha = F.softmax(self.v(torch.tanh(sums)), dim=0)
+        return (alpha * encoder_outputs).sum(dim=0), alpha
+"""
+
+
+def run(*cells):
+    """The names after these cells."""
+    names = {}
+    for cell in cells:
+        exec(cell, names)
+    return names
 
 
 def test_the_names_exist():
@@ -24,11 +77,82 @@ def test_the_names_exist():
 def test_the_figures_are_those_of_a_notebook_that_the_line_names():
     assert len(FIGURE.findall(PAGE)) > 5
     notebooks = {number(path): path for path in NUMBERED}
-    for line in PAGE.partition("## 4")[2].splitlines():
+    for line in PAGE.partition("## 6")[2].splitlines():
         named = set(re.findall(r"\]\((\d\db?)_", line))
         known = "".join(said_and_printed(notebooks[number]) for number in named)
         figures = FIGURE.findall(re.sub(r"\(\S+\.ipynb\)", "", line))
         assert [number for number in figures if number not in known] == []
+
+
+def test_a_decoder_of_d2l_can_be_pasted(monkeypatch, capsys):
+    permute, seen = torch.Tensor.permute, []
+
+    def watched(tensor, *axes):
+        seen.append((tuple(tensor.shape), tuple(permute(tensor, *axes).shape)))
+        return permute(tensor, *axes)
+
+    monkeypatch.setattr(torch.Tensor, "permute", watched)
+    sizes = run(START, DECODER, WITH_DECODER)["sizes"]
+    assert "4 5 10 and 4 5 6" in capsys.readouterr().out
+    (B, S, T), (V, E, H, _) = (4, 6, 5), sizes
+    init, words, step, end = (
+        ((S, B, H), (B, S, H)),
+        ((B, T, E), (T, B, E)),
+        ((B, 1, E + H), (1, B, E + H)),
+        ((T, B, V), (B, T, V)),
+    )
+    assert seen[-3 - T :] == [init, words, *[step] * T, end]
+
+
+def test_what_the_page_says_of_release_0_17_0():
+    d2l = load_d2l()
+    assert metadata.version("d2l") == "0.17.0"
+    asked = " ".join(metadata.requires("d2l"))
+    assert not re.search("torchvision|[=<>]", asked)
+    assert "import torchvision" in inspect.getsource(d2l)
+    with pytest.raises(NameError, match="AttentionDecoder"):
+        run(START.replace("AttentionDecoder = ", "_ = "), DECODER)
+    sizes = list(inspect.signature(d2l.AdditiveAttention).parameters)[:4]
+    assert sizes == ["key_size", "query_size", "num_hiddens", "dropout"]
+    decoder = run(START, DECODER)["Seq2SeqAttentionDecoder"](10, 8, 16, 2)
+    model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(10, 8, 16, 2), decoder)
+    X = torch.zeros(4, 7).long()
+    logits, state = model(X, X, torch.tensor([7, 3, 2, 5]))
+    assert logits.shape == (4, 7, 10) and len(state) == 3
+    marks = ["<pad>", "<bos>", "<eos>"]
+    assert d2l.Vocab([["a"]], 0, marks)[["<unk>", *marks]] == [0, 1, 2, 3]
+    with pytest.raises(ZeroDivisionError):
+        d2l.bleu("va", "va !", k=2)
+
+
+def test_the_short_class_of_notes():
+    torch.manual_seed(0)
+    given = run(START, SHORT, WITH_SHORT)["yours"]
+    B, S, H = 3, 6, 16
+    query, states = torch.randn(B, H), torch.randn(B, S, H)  # batch first
+    with pytest.raises(RuntimeError, match=r"\(3\).*\(6\)"):
+        given(query, states)
+    _, alpha = given(torch.randn(S, H), torch.randn(S, S, H))  # B = S
+    torch.testing.assert_close(alpha.sum(dim=0), torch.ones(S, 1))  # over sentences
+    assert (alpha.sum(dim=1) - 1).abs().max() > 0.01
+    context, alpha = given(query[:1], states[:1])  # B = 1
+    assert context.shape == (S, H) and torch.equal(alpha, torch.ones(1, S, 1))
+
+
+def test_the_short_class_has_no_mask_and_spare_biases():
+    torch.manual_seed(0)
+    given = run(START, SHORT)["BahdanauAttention"](16)
+    encoder, lens = Seq2SeqEncoder(20, 5, 16), torch.tensor([3, 6])
+    outputs, hidden = encoder(torch.randint(4, 20, (2, 6)), lens)
+    context, alpha = given(hidden[-1], outputs.transpose(0, 1))
+    assert 0.3 < alpha[3:, 0].sum() < 0.7  # three of six positions are padding
+    alone, _ = given(hidden[-1, :1], outputs[:1, :3].transpose(0, 1))
+    assert (alone - context[:1]).abs().max() > 1e-3
+    one, other = given.W1.bias.data, given.W2.bias.data
+    given.W1.bias.data, given.W2.bias.data = one + other, torch.zeros(16)
+    nn.init.constant_(given.v.bias, 5.0)
+    same = given(hidden[-1], outputs.transpose(0, 1))[1]
+    torch.testing.assert_close(same, alpha)
 
 
 def test_what_surprises_in_silence():
@@ -44,3 +168,33 @@ def test_what_surprises_in_silence():
     assert mixed[1] is hidden and torch.equal(mixed[0][0, 1], outputs[1, 0])
     theirs(words, mixed)
     assert theirs.attention_weights[0].shape == (4, 1, 4)
+    time_first, hidden = reference_encoder(encoder)(words)
+    mixed = decoder.init_state((time_first, hidden), torch.tensor(lens))
+    assert decoder(words, mixed)[0].shape == (4, 4, 20)  # and nothing is raised
+
+
+def test_what_fails_loudly():
+    encoder, decoder = Seq2SeqEncoder(20, 5, 8), Seq2SeqAttentionDecoder(20, 5, 8)
+    words, lens = torch.ones(2, 4).long(), torch.tensor([4, 4])
+    outputs = encoder(words, lens)
+    time_first = outputs[0].transpose(0, 1), outputs[1]
+    with pytest.raises(ValueError, match="unpack"):
+        _, _, _ = decoder.init_state(outputs, lens)
+    for wrong in (
+        lambda: encoder(words),
+        lambda: decoder.init_state(outputs),
+        lambda: AttentionDecoder(20, 5, 8),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises((ValueError, RuntimeError)):
+        decoder(words, decoder.init_state(time_first, lens))
+    with pytest.raises((ValueError, RuntimeError)):
+        theirs = reference_decoder(decoder)
+        theirs(words, theirs.init_state(outputs, lens))
+
+
+def test_rows_of_padding_alone():
+    scores, none = torch.randn(1, 1, 4), torch.tensor([0])
+    assert load_d2l().masked_softmax(scores.clone(), none).tolist() == [[[0.25] * 4]]
+    assert masked_softmax(scores, none).tolist() == [[[0.0] * 4]]
