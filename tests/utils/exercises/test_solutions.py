@@ -12,9 +12,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils import attention, exercises, metrics, tasks, training
+from utils import attention, data, exercises, metrics, tasks, training
 from utils.exercises import running
 from utils.exercises.engine import same
+from utils.seq2seq import FixedState, Seq2SeqDecoder, Seq2SeqEncoder
 from utils.transformer import split
 
 
@@ -28,6 +29,13 @@ def gru_of_torch(x, h, W, U, b):
 def log_by_loops(logits, targets):
     rows = zip(logits.log_softmax(2), targets, strict=True)
     return torch.stack([row[range(len(t)), t][t != 0].sum() for row, t in rows])
+
+
+def steps_of_decoder(context, embedded, rnn, state):
+    decoder = Seq2SeqDecoder(2, embedded.shape[2], rnn.hidden_size)
+    decoder.rnn = rnn
+    states, last = decoder.unroll(embedded, FixedState(context, state))
+    return states, last.hidden_state
 
 
 def scores_by_loops(queries, keys, W, U, v):
@@ -162,7 +170,6 @@ REFERENCES = {
     "joined_scores": joined_by_two,
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
-    "links": metrics.links_from_weights,
     "masked_softmax": attention.masked_softmax,
     "mean_loss": training.masked_cross_entropy,
     "mean_over_words": lambda g, n: torch.einsum("p,pn->n", n.to(g), g) / n.sum(),
@@ -172,6 +179,7 @@ REFERENCES = {
     "near": lambda p, r, S: torch.tensor(
         [[k - r <= j <= k + r for j in range(S)] for k in p.tolist()]
     ),
+    "pad": data.pad,
     "perplexity_a_word": lambda nats, _, n: torch.tensor(
         math.exp(sum(nats.tolist()) / sum(n.tolist()))
     ),
@@ -193,6 +201,7 @@ REFERENCES = {
     ),
     "split_heads": split,
     "two_facts": facts_by_dicts,
+    "unroll": steps_of_decoder,
 }
 
 
@@ -205,3 +214,8 @@ def test_a_solution_does_what_its_reference_does(name):
             for f in (exercise.made(exercise.solution), REFERENCES[name])
         )
         assert not right.error and same(found, right)
+
+
+def test_the_course_s_encoder_is_right_and_is_not_the_learner_s():
+    result = exercises.encoder(Seq2SeqEncoder)
+    assert result.cause.startswith("The result is right, but {} did the work")
