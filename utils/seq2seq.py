@@ -36,21 +36,21 @@ class Seq2SeqEncoder(nn.Module):
         num_layers=1,
         dropout=0.0,
         bidirectional=False,
-        embedding=None,
     ):
         super().__init__()
-        self.embedding = embedding or nn.Embedding(vocab_size, embed_size)
+        self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = make_gru(embed_size, num_hiddens, num_layers, dropout, bidirectional)
 
     def forward(self, X, valid_lens):
         """Ids X (B, S), lengths (B,) -> outputs (B, S, H), hidden_state (L, B, H)."""
         check_source(X, valid_lens, self.embedding.num_embeddings)
-        packed = pack_padded_sequence(  # so no state has read padding
-            self.embedding(X), valid_lens.cpu(), batch_first=True, enforce_sorted=False
+        embedded, lens = self.embedding(X), valid_lens.cpu()  # (B, S, E), (B,)
+        packed = pack_padded_sequence(
+            embedded, lens, batch_first=True, enforce_sorted=False
         )
-        packed_outputs, hidden_state = self.rnn(packed)
+        packed, hidden_state = self.rnn(packed)  # no state has read padding
         outputs, _ = pad_packed_sequence(
-            packed_outputs, batch_first=True, total_length=X.shape[1]
+            packed, batch_first=True, total_length=X.shape[1]
         )
         if self.rnn.bidirectional:  # (2L, B, H) -> (L, B, 2H): both directions joined
             hidden_state = torch.cat((hidden_state[0::2], hidden_state[1::2]), dim=-1)
@@ -75,17 +75,10 @@ class Bridge(nn.Module):
 class Decoder(nn.Module):
     """What all decoders share: embed the words, go through the steps, give logits.
 
-    A decoder has an `embedding` and a `dense` layer, and says what its first state is
-    and what `dense` reads.
+    A decoder has an `embedding`, a `dense` layer, and two methods of its own:
+    init_state: what the encoder returned, the source lengths (B,) -> the first state;
+    unroll: words (B, T, E), a state -> what `dense` reads (B, T, H), the new state.
     """
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        """What the encoder returned, and the source lengths -> the first state."""
-        raise NotImplementedError
-
-    def unroll(self, embedded, state):
-        """Words (B, T, E) -> what `dense` reads (B, T, H), and the new state."""
-        raise NotImplementedError
 
     def forward(self, X, state, real=None):
         """Ids X (B, T) -> logits of the next word (B, T, V), and the new state.
@@ -127,13 +120,14 @@ class Seq2SeqDecoder(Decoder):
         self.bridge = Bridge(enc_hiddens, num_hiddens)
 
     def init_state(self, enc_outputs, enc_valid_lens=None):
-        _, hidden_state = enc_outputs
+        _, hidden_state = enc_outputs  # (L, B, enc_hiddens)
         return FixedState(hidden_state[-1], self.bridge(hidden_state))
 
     def unroll(self, embedded, state):
-        context = state.context.unsqueeze(1).expand(-1, embedded.shape[1], -1)
+        context = state.context.unsqueeze(1)  # (B, 1, enc_hiddens)
+        context = context.expand(-1, embedded.shape[1], -1)  # (B, T, enc_hiddens)
         inputs = torch.cat((context, embedded), dim=-1)  # (B, T, enc_hiddens + E)
-        states, hidden_state = self.rnn(inputs, state.hidden_state)
+        states, hidden_state = self.rnn(inputs, state.hidden_state)  # (B, T, H)
         return states, state._replace(hidden_state=hidden_state)
 
 

@@ -1,137 +1,149 @@
 """The exercises of notebook 02. B sentences, S source and T target positions."""
 
 import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
+from utils.exercises.inputs import draw, seeded
+
+PACKING = {
+    "pack_padded_sequence": pack_padded_sequence,
+    "pad_packed_sequence": pad_packed_sequence,
+}
 
 
 def _case(seed, numbers, *shape):
     return *draw(seed, shape), torch.tensor(numbers)
 
 
-embedding_lookup = Exercise(
-    "embedding_lookup",
+def _read(encoder, V, E, H, ids, lens):
+    """What an encoder of these sizes returns; its parts get numbers of the check."""
+    model = encoder(V, E, H)
+    if any(part is ... for part in vars(model).values()):
+        return ...
+    for part in model.modules():
+        if isinstance(part, nn.Embedding | nn.GRU):
+            for n, weight in enumerate(part.parameters()):
+                weight.data = draw(n, weight.shape)[0]
+    return model(ids, lens)
+
+
+def _ids(*rows):
+    return torch.tensor(rows), torch.tensor([sum(map(bool, row)) for row in rows])
+
+
+encoder = Exercise(
+    "encoder",
     """
-def rows_of(ids, table):  # (B, S), (V, E) -> (B, S, E)
-    return table[ids]
+class Encoder(nn.Module):
+    def __init__(self, vocab_size, embed_size, num_hiddens):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = nn.GRU(embed_size, num_hiddens, batch_first=True)
+
+    def forward(self, ids, lens):  # (B, S), (B,) -> (B, S, H), (1, B, H)
+        S, x = ids.shape[1], self.embedding(ids)  # x: (B, S, E)
+        packed = pack_padded_sequence(x, lens, batch_first=True, enforce_sorted=False)
+        packed, state = self.rnn(packed)  # state: (1, B, H)
+        outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=S)
+        return outputs, state
 """,
     {
-        "Each id is the number of a row, counted from 0. In the result, (B, S, E), the "
-        "row of the table stands where its id stands in `ids`.": [
-            _case(5, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
-            _case(1, [[2, 2, 6], [1, 4, 2]], 7, 4)[::-1],
-            _case(2, [[3, 1, 2, 2, 0]], 5, 6)[::-1],
-            _case(3, [[1, 6], [8, 3], [7, 3], [5, 5]], 9, 5)[::-1],
-            _case(4, [[2, 0, 1], [1, 1, 0], [2, 1, 0]], 3, 3)[::-1],
+        "Two things are asked for: the outputs (B, S, H), a state for each word, and "
+        "the last states (1, B, H), both as the GRU gives them. There is no padding "
+        "here.": [
+            (9, 3, 4, *_ids([5, 6, 7, 8, 2], [4, 6, 8, 4, 2])),
+            (7, 4, 5, *_ids([5, 6, 2])),
+        ],
+        "Here one sentence is shorter. Its last state is the one after its last word, "
+        "and its outputs at padding are 0.": [
+            (8, 3, 5, *_ids([5, 6, 7, 2], [4, 2, 0, 0], [2, 0, 0, 0])),
+        ],
+        "Here the longest sentence isn't the first.": [
+            (8, 2, 3, *_ids([4, 2, 0, 0], [5, 6, 7, 2], [6, 6, 2, 0])),
+        ],
+        "This batch is wider than its longest sentence. The outputs are as wide as the "
+        "ids.": [
+            (9, 5, 2, *_ids([7, 3, 2, 0, 0], [6, 2, 0, 0, 0], [8, 2, 0, 0, 0])),
+            (5, 5, 5, *_ids(*5 * [[4, 2, 0, 0, 0]])),
         ],
     },
     """
-Columns are picked. Which axis of the table counts the words?
-    table[ids] => table[:, ids]
-Integers meet floats in a product of matrices. What makes floats of them?
-    table[ids] => F.one_hot(ids, len(table)) @ table
-The ids are multiplied, as if word 6 were twice word 3. An id only says which row.
-    table[ids] => ids.float() @ table
-one_hot isn't told how many words there are: its rows end at this batch's largest id.
-    table[ids] => F.one_hot(ids).float() @ table
-    table[ids] => F.one_hot(ids) @ table
-These are the one-hot vectors. What is each of them multiplied by?
-    table[ids] => F.one_hot(ids, len(table))
-The words of a sentence are added up. Each word keeps its own vector.
-    table[ids] => table[ids].sum(dim=1)
-Only the first sentence is looked up. Where does `return` stand?
-    table[ids] => table[ids[0]]
+The GRU reads the padding, too. Give it the packed batch, and not the vectors.
+    (x, lens, => (x, lens * 0 + S,
+The lengths may come in any order. Which argument of pack_padded_sequence says so?
+    , enforce_sorted=False =>
+Packing takes (S, B, E), and unpacking gives (S, B, H), unless batch_first=True.
+    lens, batch_first=True => lens
+    packed, batch_first=True => packed
+Unpacked outputs are as wide as the longest sentence, and here the ids are wider. Which
+argument of pad_packed_sequence says how wide?
+    , total_length=S =>
+The two are exchanged: first the outputs, then the last states.
+    return outputs, state => return state, outputs
+The last states have an axis of layers in front: (1, B, H), as nn.GRU gives them.
+    return outputs, state => return outputs, state[-1]
+The last position holds a sentence's last word only where there is no padding.
+    return outputs, state => return outputs, outputs[:, -1].unsqueeze(0)
+The outputs are still packed. What turns them into (B, S, H) again?
+    return outputs, state => return packed, state
+nn.Embedding(words, size of a vector); nn.GRU(size of what it reads, size of its state).
+    nn.Embedding(vocab_size, embed_size) => nn.Embedding(embed_size, vocab_size)
+    nn.GRU(embed_size, num_hiddens => nn.GRU(num_hiddens, embed_size
 """,
-    gradients=True,
+    unwrap=_read,
+    names=PACKING,
 )
 
-GRU_SIZES = [(2, 3, 4), (2, 3, 4), (2, 2, 2), (5, 4, 2), (1, 2, 3)]  # B, E, H
-SENTENCES = ([5, 6, 7],), ([8, 4, 9],), ([4],), ([11, 5, 5, 9, 30],)
 
-gru_step = Exercise(
-    "gru_step",
+def _unrolling(seed, B, T, C, E, H):
+    gru = seeded(seed, nn.GRU, C + E, H, batch_first=True).requires_grad_(False)
+    context, embedded, state = draw(seed, (B, C), (B, T, E), (1, B, H))
+    return context, embedded, gru, state
+
+
+unroll = Exercise(
+    "unroll",
     """
-def one_step(x, h, W, U, b):  # (B, E), (B, H), (3H, E), (3H, H), (3H,) -> (B, H)
-    word_r, word_z, word_n = (x @ W.T).chunk(3, dim=-1)  # (B, H) each
-    state_r, state_z, state_n = (h @ U.T + b).chunk(3, dim=-1)
-    r = torch.sigmoid(word_r + state_r)
-    z = torch.sigmoid(word_z + state_z)
-    n = torch.tanh(word_n + r * state_n)
-    return (1 - z) * n + z * h
+def all_steps(context, embedded, rnn, state):  # (B, C), (B, T, E) -> (B, T, H)
+    T = embedded.shape[1]
+    contexts = context.unsqueeze(1).expand(-1, T, -1)  # (B, T, C)
+    inputs = torch.cat((contexts, embedded), dim=-1)  # (B, T, C + E)
+    return rnn(inputs, state)  # (B, T, H), (1, B, H)
 """,
     {
-        "Follow the formulas one by one: r and z, n, the new state. A row of x is "
-        "one word, and a row of W and U makes one number of a gate.": [
-            draw(n, (B, E), (B, H), (3 * H, E), (3 * H, H), (3 * H,))
-            for n, (B, E, H) in enumerate(GRU_SIZES)
+        "At each step the GRU reads the context and a word, side by side, the context "
+        "first. It begins with `state`. What the GRU returns is asked for.": [
+            _unrolling(0, 2, 3, 4, 5, 6),
+            _unrolling(1, 3, 4, 2, 3, 5),
+        ],
+        "Here are other sizes. Is one written into your code, or squeezed away?": [
+            _unrolling(2, 1, 5, 3, 4, 2),
+            _unrolling(3, 3, 1, 6, 2, 4),
+            _unrolling(4, 4, 4, 4, 4, 4),
         ],
     },
     """
-The reset and update gates are exchanged: in the order r, z, n, or where one is used.
-    word_r, word_z => word_z, word_r ;; state_r, state_z => state_z, state_r
-    r * state_n => z * state_n
-    (1 - z) * n + z * h => (1 - r) * n + r * h
-1 - z and z are exchanged: where z is 1, the old state stays.
-    (1 - z) * n + z * h => z * n + (1 - z) * h
-The new state has a share of n and a share of h. One isn't the share of the formula.
-    (1 - z) * n => n
-    + z * h => + h
-In your code the reset gate multiplies the state before U does. It should multiply the
-product.
-    r * state_n => (r * h) @ U.chunk(3)[2].T + b.chunk(3)[2]
-The candidate's bias must be added before the reset gate multiplies.
-    x @ W.T => x @ W.T + b ;; h @ U.T + b => h @ U.T
-The bias is missing, or is added twice.
-    h @ U.T + b => h @ U.T
-    x @ W.T => x @ W.T + b
-The reset gate must multiply what is read of the old state, and nothing else.
-    r * state_n => state_n
-    word_n + r * state_n => r * (word_n + state_n)
-    word_n + r * state_n => r * word_n + state_n
-A gate is between 0 and 1, a candidate between -1 and 1. Which function makes each so?
-    torch.sigmoid => torch.tanh
-    torch.sigmoid =>
-    torch.tanh =>
-The sentences are cut into three, and not the gates. Along which axis do those stand?
-    , dim=-1) => )
+The word comes first in your inputs. The GRU's left columns belong to the context.
+    (contexts, embedded) => (embedded, contexts)
+Side by side means along the last axis. Here the context follows the words in time.
+    dim=-1) => dim=1)
+The context has no axis of time. Where does it need one, and how long?
+    .unsqueeze(1).expand(-1, T, -1) =>
+The context has one step, and there are T. What repeats it?
+    .expand(-1, T, -1) =>
+The axis of time is the second: (B, C) becomes (B, 1, C) before it is repeated.
+    unsqueeze(1).expand(-1, T, -1) => unsqueeze(0).expand(T, -1, -1)
+The GRU begins with zeros here. Who has its first state?
+    rnn(inputs, state) => rnn(inputs)
+Two things are asked for, the states at all steps and the last one.
+    rnn(inputs, state) => rnn(inputs, state)[0]
+    rnn(inputs, state) => rnn(inputs, state)[1]
+The two are exchanged: first the states at all steps, then the last one.
+    rnn(inputs, state) => rnn(inputs, state)[::-1]
 """,
     gradients=True,
-)
-
-shift = Exercise(
-    "shift",
-    """
-def shifted(ids):  # [5, 6, 7] -> (reads, writes), two lists
-    return [1, *ids], [*ids, 2]
-""",
-    {
-        "Both lists have one id more than the sentence: what is read begins with 1 for "
-        "<bos>, and what is written ends with 2 for <eos>.": SENTENCES
-    },
-    """
-Both lists are equal. The decoder must read the word before the one that it writes.
-    => return [1, *ids, 2], [1, *ids, 2]
-    => return [1, *ids], [1, *ids]
-The two are exchanged: <bos> is read, and <eos> is written.
-    => return [*ids, 2], [1, *ids]
-Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is given.
-    [1, *ids] => [1, *ids, 2]
-    [*ids, 2] => [1, *ids, 2]
-<eos> is missing. A decoder that never learns to write it never ends.
-    , 2] => ]
-<bos> is 1, and <eos> is 2.
-    [1, => [2, ;; , 2] => , 1]
-append, insert and extend change a list, and return None. What makes a new list of two?
-    [1, *ids] => [1].extend(ids)
-    [1, *ids] => ids.insert(0, 1)
-    [*ids, 2] => ids.append(2)
-    => return ids.insert(0, 1), ids.append(2)
-    => return [1] + ids, [] + ids.append(2)
-A list and a number can't be added. Which list holds the number alone?
-    [1, *ids] => 1 + ids
-    [*ids, 2] => ids + 2
-""",
 )
 
 last_states = Exercise(
@@ -164,58 +176,6 @@ The longest sentence's length is used for all.
     valid_lens - 1 => valid_lens.max() - 1
 gather returns as many numbers as its index has. How does the index get an axis of H?
     => return outputs.gather(1, (valid_lens - 1)[:, None, None]).squeeze(1)
-""",
-    gradients=True,
-)
-
-sentence_log_probability = Exercise(
-    "sentence_log_probability",
-    """
-def log_of_product(logits, targets):  # (B, T, V), (B, T) -> (B,)
-    logs = logits.log_softmax(dim=-1)  # (B, T, V)
-    chosen = logs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    return chosen.masked_fill(targets == 0, 0.0).sum(dim=1)
-""",
-    {
-        "The log probability of a sentence is the sum of the log probabilities of its "
-        "target words, <eos> included. A softmax over the vocabulary makes them.": [
-            _case(6, [[4, 3, 2], [5, 3, 2]], 2, 3, 6),
-            _case(7, [[3, 6, 4, 2], [4, 5, 6, 2], [3, 3, 4, 2]], 3, 4, 7),
-        ],
-        "Id 0 is padding. Its positions are no factors; the softmax stays as it is.": [
-            _case(0, [[4, 3, 2], [5, 2, 0]], 2, 3, 6),
-            _case(1, [[3, 2, 0], [3, 5, 2]], 2, 3, 6),
-            _case(2, [[6, 4, 2, 0], [2, 0, 0, 0], [4, 5, 6, 2]], 3, 4, 7),
-            _case(4, [[3, 3, 3, 2], [3, 2, 0, 0], [1, 3, 2, 0], [2, 0, 0, 0]], 4, 4, 4),
-        ],
-        "One sentence has 80 words, and the product of their probabilities is so small "
-        "that it becomes 0, whose log is -inf. First come the logs, then the sum.": [
-            _case(5, [20 * [5, 3, 4, 6] + [2], [4, 6, 2] + 78 * [0]], 2, 81, 9),
-        ],
-    },
-    """
-Padding is counted. Which positions have no word?
-    .masked_fill(targets == 0, 0.0) =>
-These are means. The logs of all factors are added.
-    .sum(dim=1) => .mean(dim=1)
-One number came for the whole batch. Each sentence has its own.
-    .sum(dim=1) => .sum()
-The sign is wrong: the log of a number below 1 is negative. (A loss has a minus.)
-    return chosen => return -chosen
-This is the probability itself. Its log is asked for.
-    .sum(dim=1) => .sum(dim=1).exp()
-The probabilities are added. They are multiplied, so their logs are added.
-    log_softmax => softmax
-The logits are taken as they are. What makes probabilities of them?
-    .log_softmax(dim=-1) =>
-The softmax runs over the positions. Over what do the probabilities sum to 1?
-    .log_softmax(dim=-1) => .log_softmax(dim=1)
-gather needs an index with as many axes as its numbers have. How many has targets?
-    .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => .gather(-1, targets)
-`:` pairs every position with every target. Each position has a target of its own.
-    => return logits.log_softmax(-1)[:, :, targets]
-cross_entropy and nll_loss want the words of the vocabulary on axis 1, after the batch.
-    => return F.cross_entropy(logits, targets)
 """,
     gradients=True,
 )

@@ -12,10 +12,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils import attention, exercises, metrics, tasks, training
+from utils import attention, data, exercises, metrics, tasks, training
 from utils.exercises import running
 from utils.exercises.engine import same
-from utils.seq2seq import Seq2SeqAttentionDecoder
+from utils.seq2seq import (
+    FixedState,
+    Seq2SeqAttentionDecoder,
+    Seq2SeqDecoder,
+    Seq2SeqEncoder,
+)
 from utils.transformer import split
 
 
@@ -29,6 +34,13 @@ def gru_of_torch(x, h, W, U, b):
 def log_by_loops(logits, targets):
     rows = zip(logits.log_softmax(2), targets, strict=True)
     return torch.stack([row[range(len(t)), t][t != 0].sum() for row, t in rows])
+
+
+def steps_of_decoder(context, embedded, rnn, state):
+    decoder = Seq2SeqDecoder(2, embedded.shape[2], rnn.hidden_size)
+    decoder.rnn = rnn
+    states, last = decoder.unroll(embedded, FixedState(context, state))
+    return states, last.hidden_state
 
 
 def scores_by_loops(queries, keys, W, U, v):
@@ -160,7 +172,6 @@ REFERENCES = {
     "joined_scores": joined_by_two,
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
-    "links": metrics.links_from_weights,
     "masked_softmax": attention.masked_softmax,
     "mean_loss": training.masked_cross_entropy,
     "mean_over_words": lambda g, n: torch.einsum("p,pn->n", n.to(g), g) / n.sum(),
@@ -170,6 +181,7 @@ REFERENCES = {
     "near": lambda p, r, S: torch.tensor(
         [[k - r <= j <= k + r for j in range(S)] for k in p.tolist()]
     ),
+    "pad": data.pad,
     "perplexity_a_word": lambda nats, _, n: torch.tensor(
         math.exp(sum(nats.tolist()) / sum(n.tolist()))
     ),
@@ -191,6 +203,7 @@ REFERENCES = {
     ),
     "split_heads": split,
     "two_facts": facts_by_dicts,
+    "unroll": steps_of_decoder,
 }
 
 
@@ -208,3 +221,8 @@ def test_a_solution_does_what_its_reference_does(name):
 def test_a_whole_decoder_does_what_the_course_s_does():
     result = exercises.attention_decoder(decoder_of_course)
     assert "The result is right, but utils.seq2seq." in " ".join(result.message.split())
+
+
+def test_the_course_s_encoder_is_right_and_is_not_the_learner_s():
+    result = exercises.encoder(Seq2SeqEncoder)
+    assert result.cause.startswith("The result is right, but {} did the work")
