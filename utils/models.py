@@ -121,10 +121,9 @@ def translator(
 ):
     """A model for real text: dropout, a readout, one matrix to read and write words."""
     size = direction_size(enc_hiddens, bidirectional=True)
-    encoder = Seq2SeqEncoder(src_vocab_size, embed_size, size, bidirectional=True)
-    encoder.embedding = translators.DropoutEmbedding(
-        src_vocab_size, embed_size, dropout
-    )
+    embedding = translators.DropoutEmbedding(src_vocab_size, embed_size, dropout)
+    encoder = Seq2SeqEncoder(0, embed_size, size, bidirectional=True)
+    encoder.embedding = embedding
     sizes = tgt_vocab_size, embed_size, num_hiddens, dropout, enc_hiddens
     return EncoderDecoder(encoder, decoder_class(*sizes))
 
