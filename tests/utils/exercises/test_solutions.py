@@ -162,7 +162,6 @@ REFERENCES = {
     "joined_scores": joined_by_two,
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
-    "links": metrics.links_from_weights,
     "masked_softmax": attention.masked_softmax,
     "mean_loss": training.masked_cross_entropy,
     "mean_over_words": lambda g, n: torch.einsum("p,pn->n", n.to(g), g) / n.sum(),
