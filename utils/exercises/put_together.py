@@ -161,6 +161,20 @@ class Questions:
             "annotations, in place of the annotations?": mixed,
         }
 
+    def projects_once(self):
+        """Does a row of weights change with the sign of U? U twice has none."""
+        named = self.model.named_parameters()
+        keys = [p for name, p in named if name.endswith("U.weight")]
+        rows = []
+        for _ in range(2):  # twice turned round, it is as it was
+            rows.append(self.forward(self.batch)[1])
+            for parameter in keys:
+                parameter.data.neg_()
+        return {
+            "The keys are multiplied by U twice. attend gets them projected already: "
+            "which matrix leaves them as they are?": keys and same(*rows),
+        }
+
     def is_the_same_alone(self):
         """Does a sentence get the same numbers alone as in a batch?"""
         changed, (logits, weights) = False, self.forward(self.batch)
@@ -185,10 +199,6 @@ class Questions:
         ends = torch.arange(len(words[0])) == lens[:, None] - 1  # where <eos> is next
         early = ends & (lens[:, None] <= MAX_STEPS) & ~right
         return {
-            "Every translation begins with <bos>. Is it kept as a word, or has the "
-            "model learnt to repeat what it reads?": all(
-                r[:1] == [BOS_ID] for r in rows
-            ),
             "A translation holds <eos>, id 2, which says that it has ended. The words "
             "before the first <eos> are asked for.": (words == EOS_ID).any(),
             "my_translate's words aren't the most probable. Is <bos> read first, then "
@@ -201,8 +211,8 @@ class Questions:
 
     def asked(self, loss, step):
         """The words if all is right; else the Fault of what isn't."""
-        first = self.weighs, self.goes_in_order, self.can_learn, self.is_the_same_alone
-        for question in (*first, self.writes_the_best):
+        first = self.weighs, self.goes_in_order, self.can_learn, self.projects_once
+        for question in (*first, self.is_the_same_alone, self.writes_the_best):
             for sentence, so in question().items():
                 if so:
                     raise Fault(sentence, so)

@@ -74,11 +74,11 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     ],
     "decoder.rnn.weight_hh_l0": [(STATE, "torch.zeros(1, len(ids), 128)")],
     "mix the keys": [(CONTEXT, "my_context(weights, projected_keys), weights")],
+    "by U twice": [("torch.eye(projected_keys.shape[2])", "self.U.weight")],
     "change with the batch": [
         (STATE, "last.reshape(1, len(ids), -1)"),
         (STATE, "outputs[:, -1].unsqueeze(0)"),
     ],
-    "begins with <bos>": [(ROWS, "return [[1, *row[:5]] for row in rows]")],
     "holds <eos>": [(ROWS, "return rows")],
     "aren't the most probable": [
         (f"logits, state = {STEP}", f"logits, _ = {STEP}"),
