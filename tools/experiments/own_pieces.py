@@ -10,6 +10,7 @@ from tools.experiments.runs import build, loss, up_to, village
 from utils.data import BatchLoader
 from utils.decoding import greedy_decode
 from utils.exercises.put_together import HELD_OUT, MAX_WORDS, measure
+from utils.text import EOS_ID
 from utils.training import train_step
 
 SETTINGS = {
@@ -49,5 +50,9 @@ def run(settings, seed):
         logits, state = model(*batch)
         return logits, state.attention_weights
 
-    found = measure(answered, lambda _, *source: greedy_decode(model, *source))
+    def written(_, *source):  # and: ids up to <eos>
+        rows = greedy_decode(model, *source)[0].tolist()
+        return [row[: [*row, EOS_ID].index(EOS_ID)] for row in rows]
+
+    found = measure(answered, written)
     return {name: round(value, 3) for name, value in found.items()}

@@ -54,30 +54,6 @@ Only the first row is read. Is there a `return` inside the loop?
 """,
 )
 
-links = Exercise(
-    "links",
-    """
-def mended_links(weights, threshold):  # (T, S), a number -> {(source, target), ...}
-    return {
-        (j, i)
-        for i, row in enumerate(weights.tolist())
-        for j, weight in enumerate(row)
-        if weight >= threshold
-    }
-""",
-    {"A weight of `threshold` or more is a link (source, target).": best_links.cases},
-    r"""
-A link is (source, target). Which of the two does a row of the weights belong to?
-    (j, i) => (i, j)
-A weight that is equal to the threshold reaches it, too.
-    >= => >
-Each row's largest weight was taken. Every weight that reaches the threshold counts.
-    weight >= threshold => weight == max(row)
-These are the weights below the threshold.
-    >= => <
-""",
-)
-
 aer = Exercise(
     "aer",
     """

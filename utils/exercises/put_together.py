@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.corpora import load_village
-from utils.data import Batch
+from utils.data import Batch, pad
 from utils.exercises.engine import check_attempted, difference, kind, same
 from utils.exercises.result import UTILS, Fault, Result, judged, say
 from utils.exercises.running import Outcome, run
@@ -42,17 +42,17 @@ def held_out():
     return pairs[:HELD_OUT], corpus.vocabs()
 
 
-def returned(answer, before, *arguments, grad=False):
-    """The two things that a learner's function returns; else the Fault of it."""
+def returned(answer, before, *arguments, wanted, fits, grad=False):
+    """What a learner's function returns, if that fits; else the Fault of it."""
 
     def call(*arguments):
         with torch.set_grad_enabled(grad):
             return answer(*before, *arguments)
 
-    outcome, right = run(call, arguments), Outcome("two things, the weights last")
+    outcome, right = run(call, arguments), Outcome(wanted)
     check_attempted(getattr(type(answer), "forward", answer), outcome)
-    if not (isinstance(outcome.value, tuple | list) and len(outcome.value) == 2):
-        said = kind(outcome, right) or ["It should run, and return two things."]
+    if outcome.error or not fits(outcome.value):
+        said = kind(outcome, right) or ["It should run, and return {}.", wanted]
         raise Fault(*said, lines=difference(outcome, right))
     return outcome.value
 
@@ -76,20 +76,29 @@ class Questions:
     def forward(self, batch, words=None, grad=False):
         """Logits (B, T, V) and weights (B, T, S), for other words read, too."""
         words = batch.target_in if words is None else words
+
+        def are_two(value):
+            return isinstance(value, tuple | list) and len(value) == 2
+
         arguments = batch.source, words, batch.source_lens
-        logits, weights = returned(self.model, (), *arguments, grad=grad)
+        wanted = {"wanted": "two things, the weights last", "fits": are_two}
+        logits, weights = returned(self.model, (), *arguments, **wanted, grad=grad)
         check_shape("logits", logits, *words.shape, len(held_out()[1][1]))
         check_shape("weights", weights, *words.shape, batch.source.shape[1])
         return logits, weights
 
     def translated(self, batch):
-        """Ids (B, steps) and weights (B, steps, S)."""
-        arguments = batch.source, batch.source_lens, MAX_STEPS
-        ids, weights = returned(self.translate, (self.model,), *arguments)
-        steps = min(ids.shape[-1], MAX_STEPS) if torch.is_tensor(ids) else MAX_STEPS
-        check_shape("ids", ids, len(batch.source), steps)
-        check_shape("weights", weights, *ids.shape, batch.source.shape[1])
-        return ids.long(), weights
+        """Ids of each sentence, without <eos>."""
+
+        def are_rows(rows):
+            lists = isinstance(rows, list) and all(isinstance(r, list) for r in rows)
+            sizes = lists and {*map(len, rows)} <= {*range(MAX_STEPS + 1)}
+            ints = sizes and all(type(word) is int for row in rows for word in row)
+            return ints and len(rows) == len(batch.source)
+
+        arguments = (self.model,), batch.source, batch.source_lens, MAX_STEPS
+        wanted = f"a list of {len(batch.source)} lists of at most {MAX_STEPS} ids"
+        return returned(self.translate, *arguments, wanted=wanted, fits=are_rows)
 
     def weighs(self):
         """Does a row of weights sum to 1 over the real words, without the padding?"""
@@ -142,13 +151,28 @@ class Questions:
         ones = torch.ones_like(self.batch.source_lens)  # one word has weight 1, always
         word = self.batch._replace(source=self.batch.source[:, :1], source_lens=ones)
         idle = ", ".join(self.idle(self.batch))
-        mixed = hasattr(self.model, "U") and "U.weight" not in self.idle(word)
+        keys = {n for n, _ in self.model.named_parameters() if n.endswith("U.weight")}
+        mixed = keys.difference(self.idle(word))
         return {
             "No gradient comes from the first step's logits to {}. Is it used, does "
             "the GRU read the context of its own step, is the first state zero? Does "
             "detach, no_grad, .item() or argmax stand between?": idle,
             "More than the scores reads U. Does the context mix the keys, U times the "
             "annotations, in place of the annotations?": mixed,
+        }
+
+    def projects_once(self):
+        """Does a row of weights change with the sign of U? U twice has none."""
+        named = self.model.named_parameters()
+        keys = [p for name, p in named if name.endswith("U.weight")]
+        rows = []
+        for _ in range(2):  # twice turned round, it is as it was
+            rows.append(self.forward(self.batch)[1])
+            for parameter in keys:
+                parameter.data.neg_()
+        return {
+            "The keys are multiplied by U twice. attend gets them projected already: "
+            "which matrix leaves them as they are?": keys and same(*rows),
         }
 
     def is_the_same_alone(self):
@@ -166,30 +190,29 @@ class Questions:
 
     def writes_the_best(self):
         """Does my_translate write the model's most probable words, up to <eos>?"""
-        ids, beside = self.translated(self.batch)
-        ends = (ids == EOS_ID).cumsum(1)
-        going = ends - (ids == EOS_ID).long() == 0  # up to <eos>, itself included
-        words = torch.cat((torch.full_like(ids[:, :1], BOS_ID), ids[:, :-1]), dim=1)
-        logits, weights = self.forward(self.batch, words)
+        rows = self.translated(self.batch)
+        words, lens = pad([[BOS_ID, *row] for row in rows])
+        after, _ = pad([[*row, EOS_ID] for row in rows])  # each word's next one
+        logits, _ = self.forward(self.batch, words)
         best = logits.index_fill(2, torch.tensor([PAD_ID, BOS_ID]), -torch.inf).amax(2)
-        right = (logits.gather(2, ids[..., None])[..., 0] >= best - 1e-4)[going].all()
+        right = logits.gather(2, after[..., None])[..., 0] >= best - 1e-4  # (B, T)
+        ends = torch.arange(len(words[0])) == lens[:, None] - 1  # where <eos> is next
+        early = ends & (lens[:, None] <= MAX_STEPS) & ~right
         return {
-            "Every translation begins with <bos>. Is it kept as a word, or has the "
-            "model learnt to repeat what it reads?": (ids[:, 0] == BOS_ID).all(),
+            "A translation holds <eos>, id 2, which says that it has ended. The words "
+            "before the first <eos> are asked for.": (words == EOS_ID).any(),
             "my_translate's words aren't the most probable. Is <bos> read first, then "
-            "each step's word? Is each new state carried on? Is <eos> kept?": not right,
-            "my_translate's words are right, but not the weights. Are they masked, and "
-            "each step's own?": not same(beside[going], weights[going]),
-            "Words stand after <eos>. When a sentence has ended, write <pad> (id 0) "
-            "until the others have.": ids[~going].any(),
-            "my_translate ends before all sentences have ended. What ends its "
-            "loop?": len(ids[0]) < MAX_STEPS and not ends[:, -1].all(),
+            "each step's word? Is each new state carried on?": not (
+                right | ends | (words == PAD_ID)
+            ).all(),
+            "A translation ends where <eos> isn't the most probable word. What ends "
+            "the loop of my_greedy?": early.any(),
         }
 
     def asked(self, loss, step):
         """The words if all is right; else the Fault of what isn't."""
-        first = self.weighs, self.goes_in_order, self.can_learn, self.is_the_same_alone
-        for question in (*first, self.writes_the_best):
+        first = self.weighs, self.goes_in_order, self.can_learn, self.projects_once
+        for question in (*first, self.is_the_same_alone, self.writes_the_best):
             for sentence, so in question().items():
                 if so:
                     raise Fault(sentence, so)
@@ -220,8 +243,7 @@ def measure(model, translate):
     batch, links = Batch.from_pairs(pairs, *vocabs), []
     logits, weights = asked.forward(batch)
     loss = F.cross_entropy(logits.mT, batch.target_out, ignore_index=PAD_ID)
-    ids = asked.translated(batch)[0].tolist()
-    written = [vocabs[1].to_tokens(row[: [*row, EOS_ID].index(EOS_ID)]) for row in ids]
+    written = [vocabs[1].to_tokens(row) for row in asked.translated(batch)]
     for w, p in zip(weights.clamp(0, 1), pairs, strict=True):
         links.append(links_from_weights(w[: len(p.target), : len(p.source)]))
     return {
