@@ -17,6 +17,8 @@ from utils.data import Batch, cut
 from utils.decoding import require_attention
 from utils.gold import check_aligned
 from utils.guards import as_weights
+from utils.languages import UNSPACED
+from utils.subwords import SubwordVocab
 from utils.text import EOS
 
 
@@ -107,8 +109,11 @@ def pharaoh_links(source, translation, src_vocab, tgt_vocab):
     """For each word of a Translation the source word that it looks at most.
 
     In Pharaoh format, from 0: `0-0 2-1` links the source words 0 and 2 to the first two
-    words. source: its text; words end at spaces.
+    words. source: its text; words end at spaces. ValueError for other vocabularies.
     """
+    vocabs = src_vocab, tgt_vocab
+    if UNSPACED & {v.lang for v in vocabs} or not isinstance(src_vocab, SubwordVocab):
+        raise ValueError("links are of real text, in languages with spaces")
     require_attention(translation.attention_weights)
     target = [token for token in translation.tokens if token != EOS]
     weights = translation.attention_weights[: len(target), :-1]

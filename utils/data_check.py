@@ -24,13 +24,13 @@ LETTER = re.compile(r"[^\W\d_]")
 FREQUENT = {  # some of a language's most frequent words
     "cs": "ale bych je jsem jsou na není se to že",
     "de": "das der die ein ich ist nicht sie und zu",
-    "en": "a and are is of that the to was you",
+    "en": "and are i is it of that the this to was you",
     "es": "con el en es está los muy por una y",
     "fr": "dans des est et il je les ne pas une",
     "hu": "az csak egy ez hogy meg nem van volt és",
     "it": "che della di gli non per sono suo un è",
     "nl": "dat de een en het ik is niet van zijn",
-    "pl": "do jest na nie się to w z że i",
+    "pl": "dla jest na nie się tak ty że już jestem",
     "pt": "com da em não o os para que um uma",
     "sv": "att av det en inte jag och på som är",
     "tr": "bir bu çok da değil için ne o var ve",
@@ -81,6 +81,11 @@ def read_columns(lines, columns, quotes, path):
             fields[n] = next(csv.reader([lines[n]], delimiter="\t"))
             found.append((TAKEN_AWAY, n + 1))
     usual, rows = statistics.mode(map(len, fields)), []
+    if sum(len(own) == 1 for own in fields) > max(2, 0.9 * len(fields)):
+        raise ValueError(
+            f"{path}: most lines have no tab. Two sentences with a tab between them "
+            "were expected; a spreadsheet saves such a file as text with tabs"
+        )
     for number, (line, own) in enumerate(zip(lines, fields, strict=True), 1):
         rows.append(_pick(line, own, places))
         if len(own) != usual and isinstance(rows[-1], tuple):
@@ -92,7 +97,8 @@ def read_columns(lines, columns, quotes, path):
     if len(text) > 1 and not {*places} <= {*text}:
         raise ValueError(
             f"{path}: of the columns {places[0]} and {places[1]}, one or both hold "
-            f"numbers, or nothing. With text: --columns {' '.join(map(str, text))}"
+            f"numbers, or nothing. Columns {', '.join(map(str, text))} have text: "
+            "choose by --columns SOURCE TARGET, in this order"
         )
     return rows, by_kind(found)
 
@@ -191,8 +197,13 @@ def are_numbers(texts) -> bool:
 
 
 def check_pairs(pairs, languages) -> list[str]:
-    """Findings about pairs of texts in two languages, (source, target)."""
+    """Findings about pairs of texts in two languages, (source, target).
+
+    Raises ValueError if most have the same text on both sides.
+    """
     found = []
+    if 2 * sum(pair.source == pair.target for pair in pairs) > len(pairs):
+        raise ValueError("most pairs have the same text on both sides: name two texts")
     for pair in pairs:
         if ENTITY.search(f"{pair.source} {pair.target}"):
             found.append(("with HTML entities such as &amp;", pair.line))
@@ -204,10 +215,11 @@ def check_pairs(pairs, languages) -> list[str]:
         if seen := _seems_to_be(texts, lang):
             findings.append(
                 f"the {side}, {language_name(lang)}, seems to be in {seen}: are "
-                "--source and --target right?"
+                "--source, --target and the order of the columns or files right?"
             )
     lengths = [list(map(len, texts)) for texts in sides]
-    if len(pairs) >= FEW_LINES and all(len({*own}) > 1 for own in lengths):
+    vary = all(statistics.pstdev(own) > statistics.mean(own) / 4 for own in lengths)
+    if len(pairs) >= FEW_LINES and vary:  # a file sorted by length has few lengths
         if (alike := statistics.correlation(*lengths)) < 0.2:
             findings.append(
                 "short sources don't have short targets (their lengths correlate by "

@@ -67,7 +67,8 @@ def read_bytes(path: Path) -> bytes:
     Raises FileNotFoundError if there is none, ValueError if it is larger, in words.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        what = "is a folder" * path.is_dir() or "isn't there"
+        raise FileNotFoundError(f"{path} {what}: a file was expected")
     with path.open("rb") as file:
         return _read_limited(file, path)
 
@@ -96,10 +97,10 @@ def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
                 data = _read_limited(file, path)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a complete gzip file: {error}") from error
-    if data.startswith(UTF16_MARKS) or b"\0" in data[:1000]:
+    if data.startswith((*UTF16_MARKS, b"PK")) or b"\0" in data[:1000]:
         raise ValueError(
-            f"{path} is UTF-16, or no text at all: it begins with the bytes "
-            f"{data[:2].hex(' ').upper()}. Save it with the encoding UTF-8"
+            f"{path} is UTF-16, a zip, a workbook, or no text at all: it begins with "
+            f"{data[:2].hex(' ').upper()}. Save it as text, with the encoding UTF-8"
         )
     lines, end = [], b"\n" if b"\n" in data else b"\r"
     for number, raw in enumerate(data.split(end), 1):

@@ -2,12 +2,17 @@
 
 import re
 
-NAMES = {"en": "English", "fr": "French", "zh": "Chinese", "de": "German"}
+NAMES = {
+    **{"en": "English", "fr": "French", "zh": "Chinese", "de": "German"},
+    **{"es": "Spanish", "tr": "Turkish", "hi": "Hindi", "ja": "Japanese"},
+}
 # Written without spaces between words: scored character by character.
 UNSPACED = frozenset(("zh", "ja", "th", "lo", "km", "my"))
-LONGER = {  # codes of three letters for which a shorter one is used here
-    **{"eng": "en", "fra": "fr", "fre": "fr", "deu": "de", "ger": "de"},
-    **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "tha": "th", "tur": "tr"},
+OTHERWISE = {  # codes, and what isn't one, for which another is used here
+    **{"eng": "en", "fra": "fr", "fre": "fr", "deu": "de", "ger": "de", "spa": "es"},
+    **{"zho": "zh", "chi": "zh", "cmn": "zh", "cn": "zh", "jpn": "ja", "jp": "ja"},
+    **{"tha": "th", "tur": "tr", "hin": "hi", "rus": "ru", "por": "pt", "ita": "it"},
+    **{"kor": "ko", "ara": "ar", "pol": "pl", "nld": "nl", "ces": "cs", "cz": "cs"},
 }
 
 
@@ -17,11 +22,11 @@ def check_language(lang):
     if not isinstance(lang, str) or not re.fullmatch("[a-z]{2,3}", lang):
         raise ValueError(
             f"unknown language {lang!r}: give its code, two or three small letters, "
-            f"such as {known}, 'es', 'cs'"
+            f"such as {known}"
         )
-    if lang in LONGER:
+    if lang in OTHERWISE:
         raise ValueError(
-            f"unknown language {lang!r}: its code here is {LONGER[lang]!r}"
+            f"unknown language {lang!r}: its code here is {OTHERWISE[lang]!r}"
         )
     return lang
 

@@ -59,7 +59,7 @@ class Settings(Machine):
     dropout: float = setting(0.3, "share of numbers set to 0 in training", (0, 0.99))
     label_smoothing: float = setting(0.1, "share of a target for all pieces", (0, 0.99))
     averaging: float = setting(0.999, "of a running mean, what is kept", (0, 0.999999))
-    lr: float = setting(3e-3, "highest rate; for transformer, 0.001", (1e-12, inf))
+    lr: float = setting(3e-3, "highest; transformer, --from: 0.001", (1e-12, inf))
     num_epochs: int = setting(12, "passes; left out, 3 to 40 by size", (1, inf))
     batch_size: int = setting(64, "pairs a batch; left out, 16 to 64 by size", (1, inf))
     patience: int = setting(0, "epochs to wait for a better; left out, all", (1, inf))

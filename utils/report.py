@@ -105,7 +105,7 @@ class Store:
             warnings.warn(said, stacklevel=1)
 
     def report(self, trainer, vocabs):
-        """An epoch's figures and three sentences; the log and the curves."""
+        """An epoch's figures and a sentence; the log, with three, and the curves."""
         from utils.plotting import plot_curves, plt  # here, since it takes a while
 
         entry, number = trainer.history[-1], len(trainer.history)
@@ -123,9 +123,8 @@ class Store:
         rows.sort(key=lambda three: len(three[0]))
         for n in (1, 2, 3):  # a short, a middling and a long one
             three = rows[len(rows) * (2 * n - 1) // 6]
-            for what, text in zip(names, three, strict=True):
-                say(f"    {what:9} {text}")
-                row[f"{what}_{n}"] = text
+            row |= {f"{what}_{n}": x for what, x in zip(names, three, strict=True)}
+        say(*(f"    {what:9} {row[f'{what}_2']}" for what in names))
         mode, path = "w" if number == 1 else "a", f"{self.out}.log.csv"
         with open(path, mode, encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(row))
@@ -151,7 +150,7 @@ def finish(fitted, corpus, out):
     A source that is too long counts as an empty translation.
     """
     (model, vocabs, _, best_epoch), path = fitted, f"{out}.safetensors"
-    say(f"the best epoch is {best_epoch}: {path}")
+    say(f"the best epoch by validation loss is {best_epoch}: {path}")
     notes = load_checkpoint(path).notes
     if (pairs := corpus.splits.get("test")) and "test" not in notes:
         references, lang = corpus.target_texts("test"), corpus.target_lang

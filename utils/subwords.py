@@ -205,3 +205,11 @@ class SampledLoader(BatchLoader):
             )
             for pair in self.pairs
         ]
+
+
+def drawn(pieces):
+    """Pieces as they are drawn: a dot where a word goes on, no mark where it begins."""
+    if not any(piece.startswith(SPACE) for piece in pieces):
+        return pieces  # words
+    dotted = [piece if piece == EOS else f"·{piece}" for piece in pieces]
+    return [piece.removeprefix(f"·{SPACE}") or "␣" for piece in dotted]

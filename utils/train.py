@@ -65,10 +65,10 @@ class Job(Options):
         first = {one.name: one.default for one in fields(self)}
         given = {k: v for k, v in asdict(self).items() if v and v != first[k]}
         ways = LOADERS.keys() & given
-        if len(ways) != 1 or not (self.source and self.target):
-            raise ValueError(
-                "--source, --target and one text are needed, as --tsv FILE"
-            )
+        if len(ways) != 1:
+            raise ValueError("one text is needed: --tsv FILE, --train, or --corpus")
+        if not (self.source and self.target):
+            raise ValueError("--source and --target are needed, as --source fr")
         load = LOADERS[way := ways.pop()]
         takes = inspect.signature(load).parameters
         for name in HOW & given.keys() - takes.keys():
@@ -121,7 +121,7 @@ def run(given, out):
     else:
         settings, start = first_settings(given, job, corpus)
     digest = hashlib.sha256(repr(corpus.splits).encode()).hexdigest()
-    now = asdict(job) | {"SHA-256 of its text": digest}
+    now = asdict(job) | {"the text that the file holds (SHA-256)": digest[:12]}
     store = Store(out, now, resume, job.overwrite)
     fitted = fit(corpus, settings, start, store, progress=sys.stderr.isatty())
     if join_processes()[0] == 0:
@@ -133,8 +133,10 @@ def main(arguments=None):
     parser = make_parser("python -m utils.train", "Train a translator.", Job, Settings)
     given = vars(parser.parse_args(arguments))
     out = given.get("out", "").removesuffix(".safetensors")
-    if not out or "resume" in given and given.keys() & {"overwrite", "from_"}:
-        parser.error("--out is needed; --resume goes without --overwrite and --from")
+    if not out or Path(out).is_dir() or out.endswith("/"):
+        parser.error("--out is needed, a path that ends in a name for the model")
+    if "resume" in given and given.keys() & {"overwrite", "from_"}:
+        parser.error("--resume goes without --overwrite and --from")
     number = os.environ.get("RANK", "0").lstrip("0")  # of several processes; "": first
     try:
         with FileLock(f"{out}.lock{number}", timeout=0):

@@ -26,7 +26,7 @@ from utils.metrics import text_scores, text_signatures
 from utils.options import make_parser, open_streams, setting
 from utils.processes import Machine
 from utils.report import score_line
-from utils.subwords import SubwordVocab
+from utils.subwords import drawn
 
 CHUNK = 1000  # lines that are read, translated and written together
 TOLD = 20  # lines that are named
@@ -39,11 +39,11 @@ class Search(Machine):
 
     beam: int = setting(1, "hypotheses; 5: a little better, and slower", (1, 100))
     length_penalty: float = setting(1.0, "P: by log-probability / length^P", (0, 10))
-    n_best: int = setting(0, "of each line, as NUMBER ||| TEXT ||| SCORE", (1, 100))
+    n_best: int = setting(0, "this many, as NUMBER ||| TEXT ||| SCORE", (1, 100))
     scores: bool = setting(False, "one more column: log-probability, in nats")
     links: bool = setting(False, "one more column: source word-word pairs, as 0-0 1-0")
     tsv: bool = setting(False, "a line is a source, a tab, and more, which comes back")
-    heatmap: str = setting("", "a picture of where the model looks, for one line")
+    heatmap: str = setting("", "a picture of where it looks, for one line; · goes on")
     score: str = setting(
         None, "BLEU and chrF against this file; or, with --tsv, the second column"
     )
@@ -93,9 +93,8 @@ def run(given):
     references = path and files.decode_lines(files.read_bytes(path), path)
     device = search.start()
     model, *vocabs, _, _, notes = load_checkpoint(files.model_file(given["model"]))
-    if search.links and not isinstance(vocabs[0], SubwordVocab):
-        raise ValueError("--links is for a model of real text")
-    how = {"beam_size": search.beam, "length_penalty": search.length_penalty}
+    beam = max(search.beam, search.n_best)
+    how = {"beam_size": beam, "length_penalty": search.length_penalty}
     how["n_best"] = search.n_best or int(search.scores) or None
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     lower_case = notes.get("options", {}).get("lower_case", False)
@@ -147,7 +146,8 @@ def draw(path, found, count):
         raise ValueError(f"--heatmap draws one sentence, and there are {count:,} lines")
     require_attention(found.attention_weights)
     with warnings.catch_warnings(record=True) as said:
-        ax = show_heatmap(found.attention_weights, found.source_tokens, found.tokens)
+        sides = map(drawn, (found.source_tokens, found.tokens))
+        ax = show_heatmap(found.attention_weights, *sides)
         ax.figure.savefig(path, dpi=150)
     for warning in said:
         print(warning.message, file=sys.stderr)

@@ -32,7 +32,6 @@ KINDS = [  # the texts of both sides, the languages that are named, what is foun
     ("fr ru", "fr en", ["the target, en .English., seems to be in Cyrillic letters"]),
     ("fr en", "en fr", ["the source, en .* in fr", "the target, fr .* in en"]),
     ("ru de", "de uk", ["the source, de .* Cyrillic", "the target, uk, .* Latin"]),
-    ("en en", "fr en", ["20 lines with the same text on both", "the source, fr"]),
     ("html de", "fr de", ["20 lines with HTML entities .*lines 1, 2, 3, 4, 5, …"]),
     ("firm de", "fr de", []),
     ("numbers fr", "en fr", ["the source, en .English., seems to be in numbers"]),
@@ -50,6 +49,19 @@ def test_each_kind_is_found_and_no_other(texts, languages, findings):
     found = check_pairs(pairs_of(*sides), languages.split())
     assert len(found) == len(findings), found
     assert all(map(re.match, findings, found)), found
+
+
+def test_the_same_text_on_both_sides():
+    texts = [TEXTS["en"]] * 8 + [TEXTS["fr"]] * 12
+    (said,) = check_pairs(pairs_of(texts, [TEXTS["en"]] * 20), ("fr", "en"))
+    assert said.startswith("8 lines with the same text on both sides (lines 1, 2,")
+    with pytest.raises(ValueError, match="most pairs have the same text"):
+        check_pairs(pairs_of(texts[:12], texts[:12]), ("fr", "en"))
+
+
+def test_a_file_sorted_by_length_is_no_mistake():
+    words = ["word" + "s" * (n % 2) for n in range(100)]
+    assert not check_pairs(pairs_of(words, words[::-1]), ("xx", "yy"))
 
 
 def test_lines_beside_another_translation_are_noticed():

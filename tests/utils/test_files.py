@@ -32,8 +32,8 @@ def test_a_file_is_read_the_same_in_every_form(tmp_path, name):
     "content, message",
     [
         (b"Go.\tVa !\nHi.\tcaf\xe9\n", "line 2: not UTF-8 .byte 0xe9.; save"),
-        ("a\tb".encode("utf-16-le"), "no text at all: .* bytes 61 00. Save it"),
-        ("a".encode("utf-16"), "is UTF-16, .* bytes FF FE"),
+        ("a\tb".encode("utf-16-le"), "no text at all: .* with 61 00. Save it"),
+        ("a".encode("utf-16"), "is UTF-16, .* with FF FE"),
         (b"\xef\xbb\xbf\r\n\n", "is empty: expected one sentence a line"),
         (b"a\n" + b"b" * 10_001, "line 2: more than 10,000 characters"),
     ],

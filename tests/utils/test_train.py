@@ -84,7 +84,7 @@ def test_it_trains_stores_and_reports(trained):
     train_loss, valid_loss = list(last.training["history"][0].values())[:2]
     losses = f"loss {train_loss:.3f} in training, {valid_loss:.3f} in validation; BLEU"
     assert printed[5].startswith(f"epoch 1 of 1: {losses} ")
-    assert "the best epoch is 1: model.safetensors" in printed
+    assert "the best epoch by validation loss is 1: model.safetensors" in printed
     found = translate(best.model, "ab cd", *best[1:3])
     assert found.attention_weights.shape[1] == len(found.source_tokens)
     scores = best.notes["test"]
@@ -128,7 +128,7 @@ def test_what_is_resumed_is_what_was_begun(run, capsys):
     run(f"{resume} --tsv moved.tsv")
     changed = Path("moved.tsv").read_text("utf-8").replace("a", "b", 1)
     text.write_text(changed, "utf-8")
-    assert "SHA-256 of its text was" in refused(f"{resume} --tsv pairs.tsv", capsys)
+    assert "(SHA-256) was" in refused(f"{resume} --tsv pairs.tsv", capsys)
     vocab = Vocab([["a"]], "en")
     save_checkpoint(last, build_model("fixed", 5, 5, 2, 2), vocab, vocab)
     assert "was not stored by this command" in refused(resume, capsys)
@@ -240,9 +240,10 @@ OTHER = f"{NEW} --out new"
 BEGIN = "--out new --source en --target fr"
 REFUSED = {
     "--source en --target fr --tsv pairs.tsv": "--out is needed",
-    "--out new --tsv pairs.tsv": "--source, --target and one text are needed, as --tsv",
-    BEGIN: "one text are needed",
-    f"{OTHER} --corpus multi30k": "one text are needed",
+    "--out new --tsv pairs.tsv": "--source and --target are needed",
+    "--out new --source en --target fr": "one text is needed",
+    BEGIN: "one text is needed",
+    f"{OTHER} --corpus multi30k": "one text is needed",
     f"{BEGIN} --corpus multi30k --held-out 9": "--held-out is not for --corpus",
     "--out model --resume --overwrite": "--resume goes without --overwrite",
     NEW: "model.last.safetensors and model.log.csv and model.png would be lost",
