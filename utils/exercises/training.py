@@ -25,7 +25,7 @@ mean_loss = Exercise(
 def my_loss(logits, targets):  # (B, T, V), (B, T) -> one number
     log_probs = logits.log_softmax(dim=-1)  # (B, T, V)
     nats = -log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, T)
-    real = targets != 0
+    real = targets != 0  # (B, T)
     return (nats * real).sum() / real.sum()
 """,
     {
@@ -54,11 +54,6 @@ The sign is missing: a loss is minus the log-probability.
     -log_probs => log_probs
 Softmax is applied twice: log_softmax and cross_entropy take the logits as they are.
     .log_softmax => .softmax(-1).log_softmax
-Logits, or probabilities, are picked. What makes log-probabilities of logits?
-    .log_softmax(dim=-1) =>
-    log_softmax => softmax
-Softmax runs over the wrong axis. Which axis of (B, T, V) holds the words?
-    dim=-1 => dim=1
 cross_entropy looks for the words in axis 1. Flatten two axes, or exchange two.
     => return F.cross_entropy(logits, targets)
 reshape and view move no axis: they mix the words. transpose exchanges two axes.
@@ -66,42 +61,6 @@ reshape and view move no axis: they mix the words. transpose exchanges two axes.
         targets, ignore_index=0)
 """,
     gradients=True,
-)
-
-clip = Exercise(
-    "clip",
-    """
-def clipped(gradients, max_norm):  # a list of tensors -> a list of tensors
-    norm = math.sqrt(sum(g.square().sum().item() for g in gradients))
-    factor = min(1.0, max_norm / norm)
-    return [g * factor for g in gradients]
-""",
-    {
-        "The norm, the root of the sum of all squares in all tensors, is larger than "
-        "max_norm here. One factor for all tensors brings it down to that.": [
-            ([*draw(seed, (2, 3), (4,))], limit)
-            for seed, limit in enumerate((1.0, 1.0, 0.1, 2.0))
-        ],
-        "The norm isn't above max_norm here. Such gradients are left as they are.": [
-            ([*draw(2, (2, 3), (4,))], 100.0),
-            ([g * 0.01 for g in draw(5, (2, 3), (4,), (2, 2))], 1.0),
-        ],
-    },
-    r"""
-Each tensor gets a factor of its own. The norm is that of all numbers together.
-    => return [g * min(1.0, max_norm / g.norm().item()) for g in gradients]
-    => return [g * (max_norm / g.norm()) for g in gradients]
-Each number is cut off by itself, which turns the gradient to another direction.
-    g * factor => g.clamp(-max_norm, max_norm)
-A small gradient is blown up to the limit. When is there nothing to scale?
-    min(1.0, max_norm / norm) => max_norm / norm
-The square root is missing from the norm.
-    math.sqrt => float
-max_norm is missing from the factor: the result always has norm 1.
-    max_norm / norm => 1 / norm
-Nothing is scaled. Is it `max` where `min` is meant, or the fraction turned round?
-    g * factor => g
-""",
 )
 
 epoch_loss = Exercise(
@@ -136,6 +95,7 @@ Only one batch is counted. Is it = where += is meant, or a `return` inside the l
 """,
 )
 
+LOSS = mean_loss.made(mean_loss.solution)
 TwoSteps = namedtuple("TwoSteps", "loss_1 loss_2 training parameters_1 parameters_2")
 
 
@@ -213,7 +173,76 @@ A plain number has no backward(). When is the tensor needed for the last time?
 """,
     unwrap=_two_steps,
     given=("utils.training.masked_cross_entropy", "utils.guards.require_share"),
-    names={"my_loss": mean_loss.made(mean_loss.solution)},
+    names={"my_loss": LOSS},
+)
+
+
+Trained = namedtuple("Trained", "losses loss_after")
+
+
+def _training(training, model, batches, learning_rate):
+    """The losses that a training returns, and the loss when it is over."""
+    losses = training(model, batches(), learning_rate)
+    batch = batches()[0]
+    with torch.no_grad():
+        logits, _ = model(batch.source, batch.target_in, batch.source_lens)
+    after = LOSS(logits, batch.target_out).item()
+    return None if losses is None else Trained(losses, after)
+
+
+def _training_case(seed, H, learning_rate, *words):
+    """A model; batches with so many words in the source and in the target."""
+    model = seeded(seed, build_model, "attention", 11, 11, H - 1, H)
+    ids = [[[*range(10 - n, 10), 2] for n in lens] for lens in words]
+    batches = [Batch.from_ids(rows, rows[::-1]) for rows in ids]
+    return model, lambda: batches, learning_rate
+
+
+first_training = Exercise(
+    "first_training",
+    """
+def my_training(model, batches, learning_rate):  # -> the losses, a list
+    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    losses = []
+    for k, batch in enumerate(batches):
+        optimizer.param_groups[0]["lr"] = learning_rate * (1 - k / len(batches))
+        losses.append(my_train_step(model, batch, optimizer, 1.0))
+    return losses
+""",
+    {
+        "One Adam, made before the loop; one update for each batch, each at its own "
+        "learning rate; a list of the losses.": [
+            _training_case(0, 4, 0.03, [2, 3], [1, 4], [3, 3], [2, 1], [4, 2]),
+            _training_case(1, 6, 0.05, [3, 1, 2], [2, 2, 4], [1, 5, 2]),
+        ],
+    },
+    r"""
+Adam is made anew for each batch: it forgets the gradients that it has seen.
+    optimizer.param_groups[0]["lr"] = learning_rate * (1 - k / len(batches)) =>
+        optimizer = torch.optim.Adam(model.parameters(),
+        lr=learning_rate * (1 - k / len(batches)))
+The learning rate doesn't fall: it is the same at every update.
+    * (1 - k / len(batches)) =>
+The learning rate rises from 0 where it should fall to 0.
+    (1 - k / len(batches)) => k / len(batches)
+It falls too fast: each update makes the last one's rate smaller. Begin with
+learning_rate every time.
+    = learning_rate * => *=
+The learning rate ends above 0, or falls too early: k counts from 0 to one less than
+the number of batches.
+    1 - k / len => 1 - (k + 1) / len
+    k / len(batches) => k / (len(batches) - 1)
+The losses of all updates are asked for, in a list.
+    return losses => return losses[-1]
+    return losses => return sum(losses) / len(losses)
+The loop ends after its first update. Is the `return` inside it?
+    return losses =>     return losses
+This is plain gradient descent: Adam is asked for.
+    Adam => SGD
+""",
+    unwrap=_training,
+    given=("utils.training.", "utils.guards."),
+    names={"my_train_step": train_step.made(train_step.solution)},
 )
 
 
@@ -291,4 +320,48 @@ Tensors came where Python's ints are asked for: see tolist() and item().
 A list for each step came. One for each sentence is asked for: exchange the two.
     return [ => return [list(ids) for ids in zip(*rows)]\n    [
 """,
+)
+
+lstm_step = Exercise(
+    "lstm_step",
+    """
+def my_lstm_step(x, h, c, W, U, b):  # (B, E), (B, H), (B, H), (4H, E), (4H, H), (4H,)
+    gates = x @ W.T + h @ U.T + b  # (B, 4H)
+    i, f, g, o = gates.chunk(4, dim=-1)  # (B, H) each
+    i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)
+    g = torch.tanh(g)
+    c = f * c + i * g  # the new cell
+    h = o * torch.tanh(c)  # the new state
+    return h, c
+""",
+    {
+        "Follow the formulas one by one: four gates, the cell, the state. Return the "
+        "new h and the new c. A row of x is one word.": [
+            draw(n, (B, E), (B, H), (B, H), (4 * H, E), (4 * H, H), (4 * H,))
+            for n, (B, E, H) in enumerate(((2, 3, 4), (3, 2, 5), (4, 4, 4), (1, 5, 2)))
+        ],
+    },
+    """
+The gates are exchanged: their order in W, U and b is i, f, g, o, and f keeps the old c.
+    i, f, g, o = => f, i, g, o =
+    i, f, g, o = => i, f, o, g =
+The candidate g is between -1 and 1: tanh makes it, and not the sigmoid.
+    g = torch.tanh(g) => g = torch.sigmoid(g)
+    g = torch.tanh(g) => pass
+The gates i, f and o are shares, between 0 and 1. Which function makes each so?
+    torch.sigmoid => torch.tanh
+    torch.sigmoid =>
+The state is o times the tanh of the new cell. Is the tanh missing, or is the cell old?
+    torch.tanh(c) => c
+    c = f => new = f ;; return h, c => return h, new
+The new cell has shares of their own, f of the old cell and i of g, as a GRU hasn't.
+    i * g => (1 - f) * g
+    i * g => g
+Two results are asked for: first the new h, then the new c.
+    return h, c => return c, h
+    return h, c => return h
+The sentences are cut into four, and not the gates. Along which axis do those stand?
+    , dim=-1) => )
+""",
+    gradients=True,
 )

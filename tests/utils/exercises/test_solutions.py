@@ -31,6 +31,13 @@ def gru_of_torch(x, h, W, U, b):
     return cell(x, h)
 
 
+def lstm_of_torch(x, h, c, W, U, b):
+    cell = nn.LSTMCell(x.shape[1], h.shape[1])
+    cell.weight_ih.data, cell.weight_hh.data = W, U
+    cell.bias_ih.data, cell.bias_hh.data = torch.zeros_like(b), b
+    return cell(x, (h, c))
+
+
 def log_by_loops(logits, targets):
     rows = zip(logits.log_softmax(2), targets, strict=True)
     return torch.stack([row[range(len(t)), t][t != 0].sum() for row, t in rows])
@@ -79,14 +86,6 @@ def step_by_scores(x, state, attention, rnn, dense):
     weights = scores.masked_fill(padding, -torch.inf).softmax(-1)
     _, hidden = rnn(torch.cat((weights @ values, x), dim=2), hidden)
     return dense(hidden[-1]).unsqueeze(1), weights, hidden
-
-
-def clip_by_torch(gradients, max_norm):
-    parameters = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
-    for parameter, gradient in zip(parameters, gradients, strict=True):
-        parameter.grad = gradient.clone()
-    nn.utils.clip_grad_norm_(parameters, max_norm)
-    return [parameter.grad for parameter in parameters]
 
 
 def greedy_by_rows(step, state, batch_size, max_steps):
@@ -157,7 +156,6 @@ REFERENCES = {
         F.scaled_dot_product_attention, is_causal=True
     ),
     "causal_weights": causal_by_loops,
-    "clip": clip_by_torch,
     "context": torch.bmm,
     "decoder_step": step_by_scores,
     "embedding_lookup": F.embedding,
@@ -173,6 +171,7 @@ REFERENCES = {
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
     "masked_softmax": attention.masked_softmax,
+    "lstm_step": lstm_of_torch,
     "mean_loss": training.masked_cross_entropy,
     "mean_over_words": lambda g, n: torch.einsum("p,pn->n", n.to(g), g) / n.sum(),
     "most_attended": lambda w, words: [
