@@ -46,8 +46,8 @@ def masked_softmax(X, valid_lens=None):
 class Attention(nn.Module):
     """Scores -> weights -> context: what all kinds of attention share.
 
-    A kind says what is projected once a sentence, and how a query and a projected key
-    make a score. `attention_weights`: those of the last call.
+    A subclass defines two things: `project_keys`, called one time for each sentence,
+    and `score`. `attention_weights` are those of the last call.
     """
 
     def __init__(self, key_size, query_size, dropout=0.0):
@@ -65,7 +65,8 @@ class Attention(nn.Module):
 
     def attend(self, queries, projected_keys, values, valid_lens=None):
         """The same with projected keys -> context (B, Q, D), weights (B, Q, K)."""
-        weights = masked_softmax(self.score(queries, projected_keys), valid_lens)
+        scores = self.score(queries, projected_keys)  # (B, Q, K)
+        weights = masked_softmax(scores, valid_lens)  # (B, Q, K)
         return torch.bmm(self.dropout(weights), values), weights
 
 
@@ -83,13 +84,14 @@ class AdditiveAttention(Attention):
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)
 
     def project_keys(self, keys):
-        """U_a h_j: (B, K, key_size) -> (B, K, H). Once a sentence is enough."""
+        """U_a h_j: (B, K, key_size) -> (B, K, H). Once for each sentence is enough."""
         return self.W_k(keys)
 
     def score(self, queries, projected_keys):
         """(B, Q, query_size), (B, K, H) -> scores (B, Q, K)."""
-        sums = self.W_q(queries).unsqueeze(2) + projected_keys.unsqueeze(1)
-        return self.w_v(torch.tanh(sums)).squeeze(-1)  # (B, Q, K, H) -> (B, Q, K)
+        projected_queries = self.W_q(queries).unsqueeze(2)  # (B, Q, 1, H)
+        sums = projected_queries + projected_keys.unsqueeze(1)  # (B, Q, K, H)
+        return self.w_v(torch.tanh(sums)).squeeze(-1)  # (B, Q, K, 1) -> (B, Q, K)
 
 
 class DotProductAttention(Attention):

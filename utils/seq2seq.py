@@ -142,10 +142,7 @@ class AttentionState(NamedTuple):
 
 
 class AttentionDecoder(Decoder):
-    """The loop of every decoder that attends: one `step` for each target word.
-
-    `attention_weights`: those of the last call, without gradient, as in the new state.
-    """
+    """The loop of every decoder that attends: one `step` for each target word."""
 
     def init_state(self, enc_outputs, enc_valid_lens):
         outputs, hidden_state = enc_outputs
@@ -157,9 +154,9 @@ class AttentionDecoder(Decoder):
         for x in embedded.split(1, dim=1):  # x: (B, 1, E)
             output, weight, state = self.step(x, state)
             outputs.append(output)
-            weights.append(weight.detach())
-        weights = torch.cat(weights, dim=1)
-        self.attention_weights = weights  # returned, too: threads may share a model
+            weights.append(weight.detach())  # to look at, not to train
+        weights = torch.cat(weights, dim=1)  # (B, T, S)
+        self.attention_weights = weights
         return torch.cat(outputs, dim=1), state._replace(attention_weights=weights)
 
     def attend(self, query, state):
@@ -204,7 +201,7 @@ class Seq2SeqAttentionDecoder(AttentionDecoder):
         return self.output(s, context, x), weights, state._replace(hidden_state=hidden)
 
     def output(self, s, context, x):
-        return s  # s_i (B, 1, H): all that `dense` reads
+        return s  # `dense` reads s_i (B, 1, H) alone; notebook 09 gives it more
 
 
 class EncoderDecoder(nn.Module):
