@@ -87,4 +87,4 @@ def test_one_process_and_two_learn_the_same(tmp_path):
 @needs_gloo
 def test_an_error_is_said_once(tmp_path):
     _, errors = start(tmp_path, NEW, 2).communicate()
-    assert errors.count("error: pairs.tsv isn't there") == 1
+    assert errors.count("error: there is no file pairs.tsv") == 1
