@@ -42,6 +42,8 @@ def find_file(path) -> Path:
     for place in places:
         if place.is_file():
             return place
+    if path.is_dir():
+        raise FileNotFoundError(f"{path} is a folder: give the path of a file")
     raise FileNotFoundError(
         f"there is no file {' nor '.join(map(str, places))}: give the path of a file, "
         f"or one relative to the folder that {DATA_VARIABLE} names"
@@ -67,8 +69,7 @@ def read_bytes(path: Path) -> bytes:
     Raises FileNotFoundError if there is none, ValueError if it is larger, in words.
     """
     if not path.is_file():
-        what = "is a folder" * path.is_dir() or "isn't there"
-        raise FileNotFoundError(f"{path} {what}: a file was expected")
+        raise FileNotFoundError(f"there is no file {path}")
     with path.open("rb") as file:
         return _read_limited(file, path)
 

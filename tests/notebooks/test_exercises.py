@@ -89,6 +89,19 @@ def test_the_maps_have_the_same_minutes(page):
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_no_assert_answers_a_prediction(path):
+    """Not in the cell that a reader sees while he predicts, the first one after it."""
+    cells = iter(load(path).cells)
+    shown = [
+        next((c.source for c in cells if c.cell_type == "code"), "")
+        for cell in cells
+        if cell.cell_type == "markdown" and "**Predict" in cell.source
+    ]
+    assert len(shown) > 2
+    assert [s for s in shown if re.search(r"^\s*assert\b", s, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_each_exercise_has_a_solution(path):
     found = exercises_in(load(path))
     assert [n for n, *_ in found] == list(range(1, len(found) + 1))

@@ -44,7 +44,7 @@ def test_village_files_that_are_missing_or_changed(tmp_path):
     links = frozenset({(1, 0)}), {"a", "b"}, frozenset({(0, 1)})
     assert pair == Pair(("B", "y"), ("A", "x"), *links)
     changed.unlink()
-    with pytest.raises(FileNotFoundError, match="train.tsv.gz isn't there"):
+    with pytest.raises(FileNotFoundError, match="there is no file .*train.tsv.gz"):
         load_village("en", "fr", folder)
 
 
@@ -144,6 +144,7 @@ REFUSED = [
     (THREE, {"held_out": 1.0}, "valid must be a whole number of at least 0, got 1.0"),
     (THREE, {"held_out": 2}, "3 pairs in 3 groups .*too few.* --held-out"),
     (THREE, {"quotes": True}, "quotes must be one of"),
+    ("A;B/C;D/E;F", {}, "most lines have no tab"),
 ]
 
 

@@ -19,6 +19,7 @@ TEXTS = {
     "fr": "Je ne sais pas. Les enfants jouent dans une rue. Il est là.",
     "en": "I was not sure. The children play in the street. You are here and here.",
     "de": "Das ist nicht der Hund. Ich bin hier und die Kinder spielen.",
+    "short": "I do. I try. I can read it. He isn't my cousin. I do it.",
     "ru": "Я не знаю. Дети играют на улице.",
     "html": "caf&eacute; &#39;",
     "firm": "R&D; caf",
@@ -27,6 +28,7 @@ TEXTS = {
 KINDS = [  # the texts of both sides, the languages that are named, what is found
     ("fr en", "fr en", []),
     ("fr ru", "fr ru", []),
+    ("fr short", "fr en", []),  # no Polish
     ("fr en", "ca sw", []),  # languages that nothing is known of
     ("fr en", "de en", ["the source, de .German., seems to be in fr .French.: are"]),
     ("fr ru", "fr en", ["the target, en .English., seems to be in Cyrillic letters"]),

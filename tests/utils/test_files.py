@@ -34,6 +34,7 @@ def test_a_file_is_read_the_same_in_every_form(tmp_path, name):
         (b"Go.\tVa !\nHi.\tcaf\xe9\n", "line 2: not UTF-8 .byte 0xe9.; save"),
         ("a\tb".encode("utf-16-le"), "no text at all: .* with 61 00. Save it"),
         ("a".encode("utf-16"), "is UTF-16, .* with FF FE"),
+        (b"PK\3\4", "a zip, a workbook, .* with 50 4B"),
         (b"\xef\xbb\xbf\r\n\n", "is empty: expected one sentence a line"),
         (b"a\n" + b"b" * 10_001, "line 2: more than 10,000 characters"),
     ],
@@ -78,6 +79,8 @@ def test_a_file_is_looked_for_here_and_in_the_data_folder(tmp_path, monkeypatch)
     places = f"no file none.txt nor {inside.parent / 'none.txt'}: give the path"
     with pytest.raises(FileNotFoundError, match=places):
         find_file("none.txt")
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        find_file(inside.parent)
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "no-folder"))
     with pytest.raises(FileNotFoundError, match="which is no folder: name one that"):
         find_file("none.txt")

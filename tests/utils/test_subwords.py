@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from utils.data import BatchLoader, Pair
 from utils.metrics import text_scores
-from utils.subwords import BYTES, SUBWORDS, SampledLoader, SubwordVocab
+from utils.subwords import BYTES, SUBWORDS, SampledLoader, SubwordVocab, drawn
 from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocab
 
 LINES = {  # what a tokenizer with rules loses
@@ -77,6 +77,12 @@ def test_pieces_hold_spaces_and_digits_stand_alone():
     assert vocab["▁the"] == ids[0] and vocab["no piece"] == UNK_ID
     assert vocab.to_words([*ids, EOS_ID]) == ["the", "cat", "199é"]
     assert vocab.decode(ids[1:]) == "cat 199é" and vocab.decode([ids[-1]]) == "\ufffd"
+
+
+def test_pieces_are_drawn_without_their_mark():
+    pieces = ["▁the", "▁", "cat", "s", "<eos>"]
+    assert drawn(pieces) == ["the", "␣", "·cat", "·s", "<eos>"]
+    assert drawn(["the", "cat", "<eos>"]) == ["the", "cat", "<eos>"]
 
 
 def test_no_more_words_are_remembered_than_that(monkeypatch):

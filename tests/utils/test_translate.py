@@ -110,9 +110,9 @@ def real(tmp_path_factory):
 def test_the_best_translations_with_scores_and_links(command, real):
     path, model, vocabs = real
     texts = [text.lower() for text in TEXTS]
-    search = {"beam_size": 4, "length_penalty": 1.0, "n_best": 3}
+    search = {"beam_size": 3, "length_penalty": 1.0, "n_best": 3}
     found = in_python(model, texts, *vocabs, **search)
-    out = command("--beam", 4, "--n-best", 3, "--links", lines=TEXTS, model=path).out
+    out = command("--n-best", 3, "--links", lines=TEXTS, model=path).out
     rows = [line.split(" ||| ") for line in out.splitlines()]
     assert [row[0] for row in rows] == [str(n) for n in (0, 1, 2) for _ in range(3)]
     ours = [row[1].split() + [row[3]] for row in rows]
@@ -138,6 +138,9 @@ def test_links_are_those_of_the_weights():
         weights[i, :-1] = torch.tensor([float(of == 2 - word) for of in word_of])
     found = Translation("a b c", [*pieces, EOS], [*pieces, EOS], weights, [], [])
     assert pharaoh_links("a b c", found, *vocabs) == "2-0 1-1 0-2"
+    vocabs[1].lang = "ja"
+    with pytest.raises(ValueError, match="in languages with spaces"):
+        pharaoh_links("a b c", found, *vocabs)
 
 
 def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_path):
@@ -175,7 +178,7 @@ REFUSED = {  # 2: argparse has said it
     "--length-penalty -1": "2",
     "--heatmap=": "2",
     "--score": "--score needs a file of references, unless there is --tsv",
-    "--score none": "none isn't there",
+    "--score none": "there is no file none",
 }
 
 
