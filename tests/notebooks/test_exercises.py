@@ -90,10 +90,10 @@ def test_the_maps_have_the_same_minutes(page):
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_no_assert_answers_a_prediction(path):
-    """Not in the cell that a reader sees while he predicts, the first one after it."""
+    """Not in the cell whose output is predicted, the first after it that has one."""
     cells = iter(load(path).cells)
     shown = [
-        next((c.source for c in cells if c.cell_type == "code"), "")
+        next((c.source for c in cells if c.get("outputs")), "")
         for cell in cells
         if cell.cell_type == "markdown" and "**Predict" in cell.source
     ]
