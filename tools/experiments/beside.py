@@ -2,7 +2,7 @@
 
 All arms make the same updates on the same batches, each at its own rate, at two
 budgets, and have about as many parameters. "additive" is the decoder of notebook 05,
-"context fed" one of notebook 09. The Transformer's aer is of the mean of its heads.
+"context fed" one in Luong's order. The Transformer's aer is of the mean of its heads.
 """
 
 from tools.experiments import runs
