@@ -23,7 +23,6 @@ CATALOGUE = {
     "scaled dot": ("attention", {**GRU, "score": "scaled dot"}),
     "general": ("attention", {**DEEP, "score": "general"}),
     "location": ("attention", {**DEEP, "score": "location", "num_positions": 9}),
-    "multi-head": ("attention", {**DEEP, "score": "multi-head", "num_heads": 2}),
     "fixed": ("fixed", DEEP),
     "luong": ("luong", DEEP),
     "luong, context fed": ("luong", {**DEEP, "feed": "context"}),
