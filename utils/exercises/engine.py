@@ -265,7 +265,7 @@ def differs(a, b):
 def wrong_part(value, right):
     """The first part that isn't right, of several results, and which one it is."""
     several = isinstance(right, tuple) or (
-        isinstance(right, list) and torch.is_tensor(right[0])
+        isinstance(right, list) and right and torch.is_tensor(right[0])
     )
     if several and isinstance(value, tuple | list) and len(value) == len(right):
         names = getattr(right, "_fields", range(1, len(right) + 1))

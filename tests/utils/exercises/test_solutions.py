@@ -137,6 +137,19 @@ def beam_by_all(log_probs, ended, steps, size):
     return sorted(grown, key=grown.get, reverse=True)[:size]
 
 
+def best_of_all(following, bound):
+    every = {("<bos>",): 1.0}
+    for _ in range(7):
+        every |= {
+            (*words, word): p * q
+            for words, p in every.items()
+            for word, q in following.get(words[-1], {}).items()
+        }
+    ended = {w: p for w, p in every.items() if w[-1] == "<eos>" and p > bound}
+    best = max(ended, key=ended.get, default=())
+    return ended.get(best, bound), list(best)
+
+
 REFERENCES = {
     "additive_scores": scores_by_loops,
     "aer": lambda a, s, p: metrics.alignment_error_rate(a, s, p).aer,
@@ -144,7 +157,6 @@ REFERENCES = {
     "attention_weights": lambda scores: scores.softmax(-1),
     "beam_step": beam_by_all,
     "best_cut": cut_by_memory,
-    "best_hypothesis": lambda p, n, a: int(np.argmax(np.array(p) / np.array(n) ** a)),
     "best_links": lambda w, least: {
         link for link in metrics.links_from_weights(w) if w.T[link] >= least
     },
@@ -155,6 +167,7 @@ REFERENCES = {
     "context": torch.bmm,
     "decoder_step": step_by_scores,
     "embedding_lookup": F.embedding,
+    "exact_search": best_of_all,
     "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
     "forward_moves": lambda w: (
         (s := np.sign(np.diff(w.argmax(1).numpy()))).clip(0).sum()
