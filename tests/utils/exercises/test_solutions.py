@@ -192,7 +192,6 @@ REFERENCES = {
         ]
     ),
     "rouge_1": lambda a, b: metrics.rouge([a], [b])["rouge1"] / 100,
-    "scaled_dot": lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) * q.shape[2] ** -0.5,
     "score_after": lambda s, ends, scores: float(
         np.interp(s, [0, *ends], [0, *scores])
     ),
