@@ -70,15 +70,12 @@ def recurrent(
     """A GRU encoder, and a decoder of `seq2seq` or `variants`.
 
     enc_hiddens: size of the encoder's states, both directions together; None for
-    num_hiddens. options: score, which `build_attention` names, with num_heads where it
-    needs them; and the decoder's own.
+    num_hiddens. options: score, which `build_attention` names; and the decoder's own.
     """
     D = enc_hiddens or num_hiddens
     if "score" in options:
-        names = "score", "num_heads"
-        about = {name: options.pop(name) for name in names if name in options}
         sizes = D, num_hiddens, dropout
-        options["attention"] = build_attention(about.pop("score"), *sizes, **about)
+        options["attention"] = build_attention(options.pop("score"), *sizes)
     sizes = num_layers, dropout
     size = direction_size(D, bidirectional)
     encoder = Seq2SeqEncoder(src_vocab_size, embed_size, size, *sizes, bidirectional)
@@ -86,14 +83,13 @@ def recurrent(
     return EncoderDecoder(encoder, decoder_class(*sizes, **options))
 
 
-def build_attention(score, D, H, dropout, num_heads=None):
+def build_attention(score, D, H, dropout):
     """The attention named score, for keys of size D and queries of size H."""
     kinds = {
         "additive": (attention.AdditiveAttention, D, H, H),
         "dot": (attention.DotProductAttention, D, H, False),
         "scaled dot": (attention.DotProductAttention, D, H, True),
         "general": (attention.BilinearAttention, D, H, False),
-        "multi-head": (transformers.MultiHeadAttention, D, H, D, num_heads),
     }
     require_one_of("score", score, kinds)
     attention_class, *sizes = kinds[score]

@@ -22,7 +22,6 @@ CATALOGUE = {
     "dot": ("attention", {**GRU, "score": "dot"}),
     "scaled dot": ("attention", {**GRU, "score": "scaled dot"}),
     "general": ("attention", {**DEEP, "score": "general"}),
-    "multi-head": ("attention", {**DEEP, "score": "multi-head", "num_heads": 2}),
     "fixed": ("fixed", DEEP),
     "luong": ("luong", DEEP),
     "luong, context fed": ("luong", {**DEEP, "feed": "context"}),
