@@ -204,7 +204,6 @@ def test_wrong_inputs(name, change, message):
         ("RNNsearch", {"num_maxout": 0}, "num_maxout must be a whole.*got 0"),
         ("dot", {"enc_hiddens": 8}, "one size, got 8 and 6"),
         ("dot", {"score": "cosine"}, "score must be one of.*additive.*got 'cosine'"),
-        ("dot", {"score": "location"}, "num_positions must be a whole.*got None"),
         ("transformer", {"num_heads": 3}, "8 hidden units.*3 heads"),
         ("dot", {"attention": nn.Linear(6, 6)}, "attention must be a plain value"),
         ("attention", {"enc_hiddens": 7}, "even size, got 7"),

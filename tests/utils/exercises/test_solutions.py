@@ -200,7 +200,6 @@ REFERENCES = {
         ]
     ),
     "rouge_1": lambda a, b: metrics.rouge([a], [b])["rouge1"] / 100,
-    "scaled_dot": lambda q, k: torch.einsum("bqh,bkh->bqk", q, k) * q.shape[2] ** -0.5,
     "sentence_log_probability": log_by_loops,
     "smoothed_loss": lambda scores, words, share: F.cross_entropy(
         scores, words, label_smoothing=share
