@@ -14,7 +14,7 @@ from importlib import import_module
 import pytest
 from helpers import needs
 
-from tools.experiments import models, provenance, runs
+from tools.experiments import models, provenance, runs, tables
 from tools.experiments.__main__ import EXPERIMENTS, ON_REAL_TEXT
 from utils.checkpoint import load_checkpoint
 from utils.data import Corpus, Pair
@@ -154,6 +154,11 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
             assert run["lr"] > max(rates)
         done += [{"run": run, "valid_loss": None} for run in new]
     assert runs.missing(made, [{"run": run} for run in experiment.plan(done)]) == []
+
+
+def test_the_page_of_results_is_made_of_the_files_of_now():
+    page = (runs.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert page == tables.page(), "python -m tools.experiments.tables"
 
 
 @pytest.mark.slow

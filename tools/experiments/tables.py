@@ -78,15 +78,16 @@ def table(entries, columns):
     return ["| " + " | ".join(map(str, row)) + " |" for row in rows]
 
 
-def main():
+def page():
+    """The text of data/results/README.md."""
     lines = [HEAD]
     for name, columns in COLUMNS.items():
         experiment = import_module(f"tools.experiments.{name}")
         file = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         lines += [f"## {name}", "", experiment.__doc__.strip(), ""]
         lines += [*table(file["runs"], columns.split()), ""]
-    (RESULTS / "README.md").write_text("\n".join(lines), encoding="utf-8")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    (RESULTS / "README.md").write_text(page(), encoding="utf-8")
