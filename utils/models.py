@@ -187,9 +187,8 @@ KINDS = {
     "context output": partial(recurrent, variants.ContextOutputDecoder),
     "bottom query": partial(recurrent, variants.BottomQueryDecoder),
     "hierarchical": partial(recurrent, variants.HierarchicalDecoder),
-    "window": partial(recurrent, variants.WindowDecoder),
     "local": partial(recurrent, variants.LocalDecoder),
-    "coverage": partial(recurrent, variants.CoverageDecoder),
+    "luong local": partial(recurrent, variants.LuongLocalDecoder),
     "translator": partial(translator, translators.TranslatorDecoder),
     "released translator": partial(translator, translators.ReleasedTranslatorDecoder),
     "conditional translator": partial(
