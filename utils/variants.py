@@ -11,12 +11,7 @@ from collections import namedtuple
 import torch
 from torch import nn
 
-from utils.attention import (
-    AdditiveAttention,
-    Attention,
-    BilinearAttention,
-    masked_softmax,
-)
+from utils.attention import BilinearAttention, masked_softmax
 from utils.guards import require_one_of, require_whole
 from utils.seq2seq import (
     AttentionDecoder,
@@ -25,27 +20,6 @@ from utils.seq2seq import (
     Seq2SeqAttentionDecoder,
     make_gru,
 )
-
-
-class LocationAttention(Attention):
-    """W_a s: a score for each position, blind to what stands there.
-
-    "location" of Luong et al. (2015, section 3.1, equation 8). It knows num_positions
-    positions; a longer sentence has no scores that fit its keys.
-    """
-
-    def __init__(self, key_size, query_size, num_positions, dropout=0.0):
-        require_whole("num_positions", num_positions)
-        super().__init__(key_size, query_size, dropout)
-        self.W_q = nn.Linear(query_size, num_positions, bias=False)
-
-    def project_keys(self, keys):
-        """The keys as they are: their number is all that is used."""
-        return keys
-
-    def score(self, queries, projected_keys):
-        """(B, Q, query_size), (B, K, key_size) -> scores (B, Q, K)."""
-        return self.W_q(queries)[..., : projected_keys.shape[1]]
 
 
 class FedState(namedtuple("FedState", [*AttentionState._fields, "fed"])):
@@ -95,75 +69,6 @@ class LuongDecoder(AttentionDecoder):
         output = torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
         fed = {"attentional": output, "context": context}.get(self.feed, state.fed)
         return output, weights, state._replace(hidden_state=hidden_state, fed=fed)
-
-
-class ContextOutputDecoder(Seq2SeqAttentionDecoder):
-    """Attend with s_{i-1}, update to s_i; the output reads the context, too.
-
-    It reads tanh(W_c [c_i; s_i]), as LuongDecoder's does. In Bahdanau et al. (2015,
-    equation 4) the output depends on c_i as well.
-    """
-
-    def __init__(self, *sizes, **options):
-        super().__init__(*sizes, **options)
-        D, H = self.attention.key_size, self.rnn.hidden_size
-        self.W_c = nn.Linear(D + H, H, bias=False)
-
-    def output(self, s, context, x):
-        return torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
-
-
-class BottomQueryDecoder(Seq2SeqAttentionDecoder):
-    """The decoder of Bahdanau et al. (2015), but the lowest layer's state asks."""
-
-    def query(self, hidden_state):
-        return hidden_state[0].unsqueeze(1)  # (B, 1, H)
-
-
-class HierarchicalDecoder(AttentionDecoder):
-    """Each layer asks with its own state and reads its own context."""
-
-    def __init__(
-        self,
-        vocab_size,
-        embed_size,
-        num_hiddens,
-        num_layers=2,
-        dropout=0.0,
-        enc_hiddens=None,
-    ):
-        super().__init__()
-        D, H = enc_hiddens or num_hiddens, num_hiddens
-        below = [embed_size] + [H] * (num_layers - 1)  # read beside the context
-        self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.ModuleList(make_gru(D + size, H) for size in below)
-        self.attention = nn.ModuleList(
-            AdditiveAttention(D, H, H, dropout) for _ in below
-        )
-        self.dense = nn.Linear(H, vocab_size)
-        self.bridge = Bridge(D, H)
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        keys = torch.cat([a.project_keys(outputs) for a in self.attention], dim=-1)
-        return AttentionState(outputs, keys, self.bridge(hidden_state), enc_valid_lens)
-
-    def step(self, x, state):
-        keys, hidden, weights = state.projected_keys.chunk(len(self.rnn), -1), [], []
-        values, lens = state.enc_outputs, state.enc_valid_lens
-        for layer, s in enumerate(state.hidden_state):  # s: (B, H)
-            context, weight = self.attention[layer].attend(
-                s.unsqueeze(1), keys[layer], values, lens
-            )
-            x, s = self.rnn[layer](torch.cat((context, x), dim=-1), s.unsqueeze(0))
-            hidden.append(s)
-            weights.append(weight)
-        hidden = torch.cat(hidden)
-        return x, self.shown(weights), state._replace(hidden_state=hidden)
-
-    def shown(self, weights):
-        """What the step returns of the layers' weights, each (B, 1, S): their mean."""
-        return torch.stack(weights).mean(0)
 
 
 class LocalState(namedtuple("LocalState", [*FedState._fields, "number"])):

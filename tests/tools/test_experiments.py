@@ -14,7 +14,7 @@ from importlib import import_module
 import pytest
 from helpers import needs
 
-from tools.experiments import models, provenance, runs
+from tools.experiments import models, provenance, runs, tables
 from tools.experiments.__main__ import EXPERIMENTS, ON_REAL_TEXT
 from utils.checkpoint import load_checkpoint
 from utils.data import Corpus, Pair
@@ -23,7 +23,7 @@ from utils.metrics import text_scores
 
 NOT_SMALL = "bottleneck", "own_pieces", "processes"
 # On text as it was written, in the third edition; the notebooks say what is older.
-BEING_MEASURED = "real_text", "fine_tuning"
+BEING_MEASURED = "real_text", "best_translator", "beams", "parts"
 
 
 def file_of(name):
@@ -165,6 +165,11 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
             assert run["lr"] > max(rates)
         done += [{"run": run, "valid_loss": None} for run in new]
     assert runs.missing(made, [{"run": run} for run in experiment.plan(done)]) == []
+
+
+def test_the_page_of_results_is_made_of_the_files_of_now():
+    page = (runs.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert page == tables.page(), "python -m tools.experiments.tables"
 
 
 @pytest.mark.slow

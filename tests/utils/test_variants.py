@@ -30,30 +30,6 @@ def luong(decoder, x, states, source, fed):
     return vector, weights, states, fed
 
 
-def context_output(decoder, x, states, source, _):
-    context, weights, states = bahdanau(decoder, x, states[-1], states, source)
-    joined = torch.cat((context, states[-1]))
-    return torch.tanh(decoder.W_c.weight @ joined), weights, states, None
-
-
-def bottom_query(decoder, x, states, source, _):
-    _, weights, states = bahdanau(decoder, x, states[0], states, source)
-    return states[-1], weights, states, None
-
-
-def hierarchical(decoder, x, states, source, _):
-    """Each layer attends with its own last state, then updates."""
-    annotations, _ = source
-    new, all_weights = [], []
-    for layer, attention in enumerate(decoder.attention):
-        context, weights = attend_by_loops(attention, states[layer], annotations)
-        inputs = torch.cat((context, x))
-        x = gru_by_loops(decoder.rnn[layer], inputs, states[layer : layer + 1])[0]
-        new.append(x)
-        all_weights.append(weights)
-    return x, sum(all_weights) / len(new), torch.stack(new), None
-
-
 def near(decoder, state, annotations, number):
     """Attend with a state to the words near a place: equations 9 and 10 of Luong et al.
 
@@ -118,7 +94,7 @@ def fixed_translator(decoder, x, states, source, _):
     return torch.cat((states[-1], context, x)), None, states, None
 
 
-DECODERS = luong, context_output, bottom_query, hierarchical, local, luong_local
+DECODERS = luong, local, luong_local
 TRANSLATORS = translator, released_translator, conditional_translator, fixed_translator
 STEPS = {step.__name__.replace("_", " "): step for step in DECODERS + TRANSLATORS}
 

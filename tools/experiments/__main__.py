@@ -11,8 +11,8 @@ import sys
 from tools.experiments.runs import RESULTS, measure
 
 EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choices
-    rnnsearch tasks transformer processes""".split()
-ON_REAL_TEXT = ["real_text", "beams", "own_text", "fine_tuning", "gold"]
+    parts tasks beside processes""".split()
+ON_REAL_TEXT = "real_text best_translator beams own_text fine_tuning gold".split()
 
 
 def hours(name):

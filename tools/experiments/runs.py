@@ -35,7 +35,7 @@ from utils.training import Trainer, batch_loss, evaluate_loss
 RESULTS = DATA / "results"
 SEEDS = 0, 1, 2
 OPTIONS = """embed_size num_hiddens bidirectional num_layers dropout score feed place
-reach num_positions num_heads num_ffn num_maxout variant published_init""".split()
+reach num_heads num_ffn num_maxout variant""".split()
 BUDGETS = {"num_epochs": 4}, {"num_epochs": 12}  # the short one and the long one
 
 
