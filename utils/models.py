@@ -180,9 +180,8 @@ KINDS = {
     "attention": partial(recurrent, seq2seq.Seq2SeqAttentionDecoder),
     "fixed": partial(recurrent, seq2seq.Seq2SeqDecoder),
     "luong": partial(recurrent, variants.LuongDecoder),
-    "window": partial(recurrent, variants.WindowDecoder),
     "local": partial(recurrent, variants.LocalDecoder),
-    "coverage": partial(recurrent, variants.CoverageDecoder),
+    "luong local": partial(recurrent, variants.LuongLocalDecoder),
     "translator": partial(translator, translators.TranslatorDecoder),
     "released translator": partial(translator, translators.ReleasedTranslatorDecoder),
     "conditional translator": partial(

@@ -127,7 +127,7 @@ RULES = [
 ]
 
 
-QUICK = "attention", "luong", "coverage", "translator", "RNNsearch", "transformer"
+QUICK = "attention", "luong", "local-m", "translator", "RNNsearch", "transformer"
 every_model = pytest.mark.parametrize(
     "name",
     [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE],
@@ -210,7 +210,7 @@ def test_wrong_inputs(name, change, message):
         ("attention", {"dropout": 1}, "dropout must be at least 0 and below 1, got 1"),
         ("fixed", {"score": "general"}, "kind 'fixed' takes"),
         ("luong", {"feed": "all"}, "attentional.*got 'all'"),
-        ("window", {"reach": 0}, "reach must be a whole number of at least 1, got 0"),
+        ("local-m", {"reach": 0}, "reach must be a whole number of at least 1, got 0"),
         ("local-m", {"place": "gold"}, "monotonic.*got 'gold'"),
         ("RNNsearch", {"variant": "no gates"}, "RNNsearch.*got 'no gates'"),
     ],

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils import attention, data, exercises, metrics, tasks, training
+from utils import alignment, attention, data, exercises, metrics, tasks, training
 from utils.exercises import running
 from utils.exercises.engine import same
 from utils.seq2seq import (
@@ -178,6 +178,7 @@ REFERENCES = {
     "joined_scores": joined_by_two,
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
+    "longest_gap": alignment.longest_gap,
     "masked_softmax": attention.masked_softmax,
     "lstm_step": lstm_of_torch,
     "mean_loss": training.masked_cross_entropy,
