@@ -150,6 +150,12 @@ def best_of_all(following, bound):
     return ended.get(best, bound), list(best)
 
 
+def dot_by_autograd(d_context, weights, *given):
+    query, keys, values = given = [x.clone().requires_grad_() for x in given]
+    context = F.scaled_dot_product_attention(query[:, None], keys, values, scale=1)
+    return torch.autograd.grad(context[:, 0], given, d_context)
+
+
 REFERENCES = {
     "additive_scores": scores_by_loops,
     "aer": lambda a, s, p: metrics.alignment_error_rate(a, s, p).aer,
@@ -166,6 +172,7 @@ REFERENCES = {
     "causal_weights": causal_by_loops,
     "context": torch.bmm,
     "decoder_step": step_by_scores,
+    "dot_backward": dot_by_autograd,
     "embedding_lookup": F.embedding,
     "exact_search": best_of_all,
     "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
