@@ -87,6 +87,16 @@ def encode(sentences, vocab: Vocab) -> list[list[int]]:
     return [[*vocab.encode(sentence).ids, EOS_ID] for sentence in sentences]
 
 
+def encode_pairs(pairs, src_vocab, tgt_vocab) -> tuple[list[list[int]], ...]:
+    """The ids of all sources and of all targets, <eos> appended to each."""
+    sources = [src_vocab.encode(pair.source) for pair in pairs]
+    targets = [
+        tgt_vocab.extended(source).encode(pair.target)
+        for source, pair in zip(sources, pairs, strict=True)
+    ]
+    return tuple([[*x.ids, EOS_ID] for x in side] for side in (sources, targets))
+
+
 def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Ids (B, L) filled up with PAD_ID, and their lengths (B,), both int64."""
     if not sequences:
@@ -127,9 +137,7 @@ class Batch(NamedTuple):
     @classmethod
     def from_pairs(cls, pairs, src_vocab, tgt_vocab):
         """From pairs; ValueError if there is none."""
-        sources = encode([pair.source for pair in pairs], src_vocab)
-        targets = encode([pair.target for pair in pairs], tgt_vocab)
-        return cls.from_ids(sources, targets)
+        return cls.from_ids(*encode_pairs(pairs, src_vocab, tgt_vocab))
 
 
 POOL = 50  # batches sorted by length together
@@ -179,9 +187,7 @@ class BatchLoader:
         shuffle=True,
     ):
         check_loader(pairs, batch_size)
-        sources = encode([pair.source for pair in pairs], src_vocab)
-        targets = encode([pair.target for pair in pairs], tgt_vocab)
-        self.ids = list(zip(sources, targets, strict=True))
+        self.ids = list(zip(*encode_pairs(pairs, src_vocab, tgt_vocab), strict=True))
         self.batch_size, self.seed = batch_size, seed
         self.bucketed, self.shuffle = bucketed, shuffle
 
