@@ -63,6 +63,13 @@ class Corpus:
             Vocab([pair.target for pair in train], self.target_lang),
         )
 
+    def shared_vocabs(self, left_out=(), extends=False) -> tuple[Vocab, Vocab]:
+        """One vocabulary for both sides, without some words; see Vocab for extends."""
+        sides = [side for pair in self["train"] for side in pair[:2]]
+        kept = [[word for word in side if word not in left_out] for side in sides]
+        languages = self.source_lang, self.target_lang
+        return tuple(Vocab(kept, lang, extends=extends) for lang in languages)
+
     def target_texts(self, split) -> list[str]:
         """The target sentences of a split, as texts to score a translation against."""
         return [text_of(pair.target, self.target_lang) for pair in self[split]]

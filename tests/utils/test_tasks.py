@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from utils import tasks
+from utils.corpora import load_village
 from utils.data import Pair
 
 SIZES = {"train": 400, "valid": 50, "test": 80, "new": 50}
@@ -165,3 +166,17 @@ def test_joined_pairs():
     assert tasks.join_pairs(pairs) == joined != tasks.join_pairs(pairs, seed=1)
     with pytest.raises(ValueError, match="must end with a full stop"):
         tasks.join_pairs([*pairs, pairs[0]._replace(source=("a", "?"))])
+
+
+@pytest.mark.parametrize("name", tasks.UNSEEN)
+def test_words_are_exchanged_for_words_that_no_corpus_has(name):
+    corpus = load_village() if name == "names" else drawn(name)
+    words, pairs = tasks.UNSEEN[name], corpus["test"]
+    vocab, _ = corpus.shared_vocabs(tasks.LEFT_OUT[name])
+    kept = [word in vocab for word in words]
+    assert sum(kept) == len(kept) / 2 and not any(w in vocab for w in words.values())
+    changed = tasks.exchange(pairs, words)
+    old = [pair for pair in pairs if words.keys() & {*pair.source}]
+    assert all(a.alignment == b.alignment for a, b in zip(changed, old, strict=True))
+    back = {new: word for word, new in words.items()}
+    assert tasks.exchange(changed, back) == old != changed

@@ -11,7 +11,7 @@ import sys
 from tools.experiments.runs import RESULTS, measure
 
 EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choices
-    rnnsearch tasks transformer processes""".split()
+    rnnsearch tasks copying transformer processes""".split()
 ON_REAL_TEXT = ["real_text", "beams", "own_text", "fine_tuning", "gold"]
 
 
