@@ -25,7 +25,6 @@ from utils.seq2seq import (
     Bridge,
     Seq2SeqAttentionDecoder,
     Seq2SeqEncoder,
-    check_ids,
     make_gru,
 )
 from utils.text import SLOTS, UNK_ID
@@ -297,7 +296,7 @@ class PointerEncoder(Seq2SeqEncoder):
     """It reads a word beyond the vocabulary as <unk>, and hands the ids on."""
 
     def forward(self, X, valid_lens):
-        known = as_known(X, self.embedding.num_embeddings, "the source")
+        known = X.masked_fill(X >= self.embedding.num_embeddings, UNK_ID)
         return *super().forward(known, valid_lens), X
 
 
@@ -336,12 +335,6 @@ class PointerDecoder(Seq2SeqAttentionDecoder):
         return log_p, weights, state._replace(hidden_state=hidden)
 
     def forward(self, X, state, real=None):
-        known = as_known(X, self.embedding.num_embeddings, "the target")
+        known = X.masked_fill(X >= self.embedding.num_embeddings, UNK_ID)
         log_p, state = self.unroll(self.embedding(known), state)  # (B, T, V + SLOTS)
         return (log_p if real is None else log_p[real]), state
-
-
-def as_known(ids, vocab_size, name):
-    """Ids beyond a vocabulary as <unk>; ValueError if they are beyond SLOTS more."""
-    check_ids(ids, vocab_size + SLOTS, name)
-    return ids.masked_fill(ids >= vocab_size, UNK_ID)

@@ -77,7 +77,7 @@ def figures(sides, vocab):
 
 
 def replaced(result):
-    """The words, for each <unk> the source word looked at most (Luong et al., 2015)."""
+    """The words, for each <unk> the source word looked at most (Jean et al., 2015)."""
     looks = zip(result.words, result.attention_weights, strict=False)
     return [
         result.source_tokens[int(row.argmax())] if word == UNK else word

@@ -23,7 +23,7 @@ replace_unknown = Exercise(
     """
 def my_replace(words, source, weights):  # T words, S words, (T, S) -> T words
     looks = weights.argmax(dim=1).tolist()
-    return [source[j] if w == "<unk>" else w for w, j in zip(words, looks)]
+    return [source[looks[i]] if w == "<unk>" else w for i, w in enumerate(words)]
 """,
     {
         "Each <unk> becomes the source word with the largest weight in its own row; "
@@ -38,10 +38,10 @@ Known words are replaced, too. Only <unk> is to be.
 One place of the whole matrix is taken for every <unk>. Each has a row of its own.
     weights.argmax(dim=1).tolist() => [int(weights.argmax()) % len(source)] * len(words)
 The place of the <unk> in the target is taken for a place in the source.
-    source[j] => source[words.index(w)]
+    source[looks[i]] => source[i]
 The source word stands one place too far, or one too early.
-    source[j] => source[j - 1]
-    source[j] => source[(j + 1) % len(source)]
+    source[looks[i]] => source[looks[i] - 1]
+    source[looks[i]] => source[(looks[i] + 1) % len(source)]
 """,
 )
 
