@@ -26,11 +26,9 @@ MARKER = "# mirror: "
 # A notebook shows every public class and function of these modules, but for guards of
 # arguments and what only connects the parts.
 TAUGHT = ("attention", "seq2seq", "variants", "translator", "transformer")
-NOT_SHOWN = re.compile(
-    r"(check|require)_\w+|FixedTranslatorDecoder|head_size|positions"
-)
+NOT_SHOWN = re.compile(r"(check|require)_\w+|FixedTranslatorDecoder|head_size")
 # Plain words, with which a cell may name a function of its own.
-PLAIN = "draw loss positions stored table words".split()
+PLAIN = "draw loss stored table words".split()
 
 
 def notebook_paths(root=ROOT):

@@ -10,35 +10,13 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from utils.data import Batch, cut
 from utils.decoding import require_attention
-from utils.gold import check_aligned
 from utils.guards import as_weights
 from utils.languages import UNSPACED
 from utils.subwords import SubwordVocab
 from utils.text import EOS
-
-
-@torch.no_grad()
-def read_along(model, batch, places=None):
-    """Teacher forcing, one step at a time -> scores (B, T, V), weights (B, T, S).
-
-    places (B, T): put in place of the one that a WindowDecoder remembers.
-    """
-    model.eval()
-    enc_outputs = model.encoder(batch.source, batch.source_lens)
-    state = model.decoder.init_state(enc_outputs, batch.source_lens)
-    scores, weights = [], []
-    for i, word in enumerate(batch.target_in.split(1, dim=1)):
-        if places is not None:
-            state = state._replace(place=places[:, i])
-        step, state = model.decoder(word, state)
-        scores.append(step)
-        weights.append(getattr(state, "attention_weights", None))
-    require_attention(weights[0])
-    return torch.cat(scores, dim=1), torch.cat(weights, dim=1)
 
 
 @torch.no_grad()
@@ -173,59 +151,24 @@ def longest_gap(weights):
     return max(b - a - 1 for a, b in pairwise(places))
 
 
-def linked_places(pairs):
-    """The first linked source position of every target word and <eos>: (B, T).
+def far_looks(weights, pairs, far=5):
+    """Of weights (T, S): looks more than `far` words from all that gold links.
 
-    A word without a sure link has the place of a possible one; without any, that of the
-    word before; <eos> stands at <eos>.
+    A look is the source word that a linked target word looks at most. Three shares: of
+    the far looks among all; of those among the far ones that go ahead, to the right of
+    all linked words; and of those at another copy of a linked word.
     """
-    check_aligned(pairs)
-    places = torch.zeros(len(pairs), 1 + max(len(pair.target) for pair in pairs))
-    for row, pair in zip(places, pairs, strict=True):
-        first_source = {}  # of several, the last stays: a sure one, the smallest
-        for links in (pair.possible, pair.alignment):
-            first_source |= {i: j for j, i in sorted(links, reverse=True)}
-        for i in range(len(pair.target)):
-            row[i] = first_source.get(i, row[i - 1] if i else 0)
-        row[len(pair.target)] = len(pair.source)
-    return places
-
-
-def diagonal_places(pairs):
-    """The source position as far along as each target word and <eos>: (B, T)."""
-    sizes = [(len(pair.source), len(pair.target)) for pair in pairs]
-    return pad_sequence([torch.arange(T + 1) * S / T for S, T in sizes], True)
-
-
-def words_right(model, pairs, vocabs, places=None):
-    """How each pair is read along: two lists of values (T,), 1.0 or 0.0 a target word.
-
-    The first: is the true word the most probable one? The second: is the source word
-    looked at most linked to it in gold, sure or possible? NaN for words without a link.
-    <eos> is a word. places: linked_places or another function of pairs; a WindowDecoder
-    looks around these places, not around the one where it looked a step ago.
-    """
-    check_aligned(pairs)
-    right, on_gold = [], []
-    for part in cut(pairs, 64):
-        batch = Batch.from_pairs(part, *vocabs)
-        scores, weights = read_along(model, batch, places and places(part))
-        hits = (scores.argmax(dim=-1) == batch.target_out).float()
-        right += [row[:n] for row, n in zip(hits, batch.target_lens, strict=True)]
-        for pair, row in zip(part, weights.argmax(dim=-1).tolist(), strict=True):
-            found = torch.full((len(pair.target) + 1,), torch.nan)
-            links = pair.alignment | pair.possible
-            for i in {i for _, i in links}:
-                found[i] = (row[i], i) in links
-            on_gold.append(found)
-    return right, on_gold
-
-
-def by_tenth(found):
-    """Values (T,) of many sentences -> their mean in each tenth of a sentence (10,)."""
-    tenth = torch.cat([torch.arange(len(row)) * 10 // len(row) for row in found])
-    values = torch.cat(found)
-    return torch.stack([values[tenth == k].nanmean() for k in range(10)])
+    looks, ahead, copies = 0, [], []
+    for w, pair in zip(weights, pairs, strict=True):
+        links = pair.alignment | pair.possible
+        for i in {i for _, i in links}:
+            look, gold = int(w[i].argmax()), [j for j, target in links if target == i]
+            looks += 1
+            if min(abs(look - j) for j in gold) > far:
+                ahead.append(look > max(gold))
+                copies.append(pair.source[look] in {pair.source[j] for j in gold})
+    of = max(len(ahead), 1)
+    return len(ahead) / looks, sum(ahead) / of, sum(copies) / of
 
 
 def check_linked(rows):

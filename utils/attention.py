@@ -115,25 +115,21 @@ class DotProductAttention(Attention):
         return torch.bmm(queries * self.scale, projected_keys.transpose(1, 2))
 
 
-class BilinearAttention(Attention):
+class BilinearAttention(DotProductAttention):
     """s^T W_a h, the score "general" of Luong et al. (2015, section 3.1).
 
-    W_k = W_a takes a key to the query's size: the sizes may differ. scaled: divided by
-    the square root of that size, as the scaled dot product.
+    A dot product with W_k h, for W_k = W_a: the sizes may differ. scaled: divided by
+    the square root of the query's size.
     """
 
     def __init__(self, key_size, query_size, scaled=False, dropout=0.0):
-        super().__init__(key_size, query_size, dropout)
-        self.scale = query_size**-0.5 if scaled else 1.0
+        super().__init__(query_size, query_size, scaled, dropout)
+        self.key_size = key_size
         self.W_k = nn.Linear(key_size, query_size, bias=False)
 
     def project_keys(self, keys):
         """W_a h_j: (B, K, key_size) -> (B, K, query_size)."""
         return self.W_k(keys)
-
-    def score(self, queries, projected_keys):
-        """(B, Q, query_size), (B, K, query_size) -> scores (B, Q, K)."""
-        return torch.bmm(queries * self.scale, projected_keys.transpose(1, 2))
 
 
 WHOLE_NUMBERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

@@ -70,15 +70,12 @@ def recurrent(
     """A GRU encoder, and a decoder of `seq2seq` or `variants`.
 
     enc_hiddens: size of the encoder's states, both directions together; None for
-    num_hiddens. options: score, which `build_attention` names, with num_positions or
-    num_heads where it needs them; and the decoder's own.
+    num_hiddens. options: score, which `build_attention` names; and the decoder's own.
     """
     D = enc_hiddens or num_hiddens
     if "score" in options:
-        names = "score", "num_positions", "num_heads"
-        about = {name: options.pop(name) for name in names if name in options}
         sizes = D, num_hiddens, dropout
-        options["attention"] = build_attention(about.pop("score"), *sizes, **about)
+        options["attention"] = build_attention(options.pop("score"), *sizes)
     sizes = num_layers, dropout
     size = direction_size(D, bidirectional)
     encoder_class = getattr(decoder_class, "encoder_class", Seq2SeqEncoder)
@@ -87,15 +84,13 @@ def recurrent(
     return EncoderDecoder(encoder, decoder_class(*sizes, **options))
 
 
-def build_attention(score, D, H, dropout, num_positions=None, num_heads=None):
+def build_attention(score, D, H, dropout):
     """The attention named score, for keys of size D and queries of size H."""
     kinds = {
         "additive": (attention.AdditiveAttention, D, H, H),
         "dot": (attention.DotProductAttention, D, H, False),
         "scaled dot": (attention.DotProductAttention, D, H, True),
         "general": (attention.BilinearAttention, D, H, False),
-        "location": (variants.LocationAttention, D, H, num_positions),
-        "multi-head": (transformers.MultiHeadAttention, D, H, D, num_heads),
     }
     require_one_of("score", score, kinds)
     attention_class, *sizes = kinds[score]
@@ -136,28 +131,29 @@ def rnnsearch(
     num_hiddens,
     num_maxout=None,
     variant="RNNsearch",
-    published_init=False,
 ):
     """RNNsearch (Bahdanau et al., 2015, appendix A), or one part of it replaced.
 
     num_hiddens: of the decoder and of each direction of the encoder, 1000 in the paper;
     embed_size 620 there; num_maxout 500 there, num_hiddens // 2 when None. variant: a
-    key of VARIANTS there. published_init: parameters drawn as the paper did (B.1).
+    key of VARIANTS there.
     """
     require_one_of("variant", variant, paper.VARIANTS)
     parts = paper.PAPER | paper.VARIANTS[variant]
-    H, D, both = num_hiddens, num_hiddens * parts["width"], parts["bidirectional"]
-    size, num_maxout = direction_size(D, both), num_maxout or max(1, H // 2)
-    encoder = Seq2SeqEncoder(src_vocab_size, embed_size, size, bidirectional=both)
+    H, D, num_maxout = (
+        num_hiddens,
+        2 * num_hiddens,
+        num_maxout or max(1, num_hiddens // 2),
+    )
+    encoder = Seq2SeqEncoder(src_vocab_size, embed_size, H, bidirectional=True)
     decoder = parts["decoder"](
         nn.Embedding(tgt_vocab_size, embed_size),
         parts["start"](H, D),
-        attention.AdditiveAttention(D, H, H),
+        parts["attention"](D, H),
         parts["unit"](embed_size, H, D),
         parts["output"](tgt_vocab_size, embed_size, H, D, num_maxout),
     )
-    model = EncoderDecoder(encoder, decoder)
-    return paper.initialise(model) if published_init else model
+    return EncoderDecoder(encoder, decoder)
 
 
 def transformer(
@@ -185,12 +181,8 @@ KINDS = {
     "attention": partial(recurrent, seq2seq.Seq2SeqAttentionDecoder),
     "fixed": partial(recurrent, seq2seq.Seq2SeqDecoder),
     "luong": partial(recurrent, variants.LuongDecoder),
-    "context output": partial(recurrent, variants.ContextOutputDecoder),
-    "bottom query": partial(recurrent, variants.BottomQueryDecoder),
-    "hierarchical": partial(recurrent, variants.HierarchicalDecoder),
-    "window": partial(recurrent, variants.WindowDecoder),
     "local": partial(recurrent, variants.LocalDecoder),
-    "coverage": partial(recurrent, variants.CoverageDecoder),
+    "luong local": partial(recurrent, variants.LuongLocalDecoder),
     "pointer": partial(recurrent, variants.PointerDecoder),
     "translator": partial(translator, translators.TranslatorDecoder),
     "released translator": partial(translator, translators.ReleasedTranslatorDecoder),

@@ -1,8 +1,8 @@
-"""RNNsearch as its paper gives it: Bahdanau et al. (2015), appendices A and B.1.
+"""RNNsearch as its paper gives it (Bahdanau et al., 2015, appendix A); parts replaced.
 
 Letters in shape comments: B sentences in a batch, S source and T target positions,
-E embedding size, H hidden units (the paper's n), D the size of one encoder state (2H
-when it reads both ways), M maxout units (the paper's l), V words in the vocabulary.
+E embedding size, H hidden units (the paper's n), D = 2H the size of one encoder state,
+M maxout units (the paper's l), V words in the vocabulary.
 """
 
 from collections import namedtuple
@@ -10,8 +10,8 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
+from utils.attention import AdditiveAttention, BilinearAttention
 from utils.seq2seq import AttentionDecoder, AttentionState
 
 
@@ -21,25 +21,21 @@ class GatedUnit(nn.Module):
     It resets the state first and multiplies by U afterwards. nn.GRU multiplies first.
     """
 
-    context_parts = 3  # C_z, C_r, C
-
     def __init__(self, embed_size, num_hiddens, enc_hiddens):
         super().__init__()
-        self.W = nn.Linear(embed_size, 3 * num_hiddens)  # W_z, W_r, W; the biases
-        self.C = nn.Linear(enc_hiddens, self.context_parts * num_hiddens, bias=False)
-        self.U_gates = nn.Linear(num_hiddens, 2 * num_hiddens, bias=False)  # U_z, U_r
-        self.U = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        E, H, D = embed_size, num_hiddens, enc_hiddens
+        self.W = nn.Linear(E, 3 * H)  # W_z, W_r, W, one below the other; the biases
+        self.C = nn.Linear(D, 3 * H, bias=False)  # C_z, C_r, C
+        self.U_gates = nn.Linear(H, 2 * H, bias=False)  # U_z, U_r
+        self.U = nn.Linear(H, H, bias=False)
 
     def forward(self, x, context, s):
         """E y_{i-1} (B, E), c_i (B, D) and s_{i-1} (B, H) -> s_i (B, H)."""
         H = s.shape[-1]
-        inputs = self.W(x) + self.from_context(context)
-        z, r = torch.sigmoid(inputs[:, : 2 * H] + self.U_gates(s)).chunk(2, dim=-1)
-        proposal = torch.tanh(inputs[:, 2 * H :] + self.from_state(r, s))
+        gates, inputs = (self.W(x) + self.C(context)).split((2 * H, H), dim=-1)
+        z, r = torch.sigmoid(gates + self.U_gates(s)).chunk(2, dim=-1)  # (B, H) each
+        proposal = torch.tanh(inputs + self.from_state(r, s))
         return (1 - z) * s + z * proposal
-
-    def from_context(self, context):
-        return self.C(context)  # into both gates and the proposal
 
     def from_state(self, r, s):
         return self.U(r * s)
@@ -48,8 +44,8 @@ class GatedUnit(nn.Module):
 class DeepOutput(nn.Module):
     """From state, last word and context to logits, by a layer of maxout units (A.2.2).
 
-    A maxout unit gives the larger of two linear maps (Goodfellow et al., 2013); with
-    maxout=False, one linear map. The state is s_{i-1}; with new_state, it is s_i.
+    A maxout unit gives the larger of two linear maps (Goodfellow et al., 2013). The
+    state is s_{i-1}; with new_state, it is s_i. Without context, c_i isn't read.
     """
 
     def __init__(
@@ -59,16 +55,13 @@ class DeepOutput(nn.Module):
         num_hiddens,
         enc_hiddens,
         num_maxout,
-        maxout=True,
-        word=True,
         context=True,
         new_state=False,
     ):
         super().__init__()
-        self.pieces, self.new_state = 1 + maxout, new_state
-        size = self.pieces * num_maxout
+        size, self.new_state = 2 * num_maxout, new_state
         self.U_o = nn.Linear(num_hiddens, size)
-        self.V_o = nn.Linear(embed_size, size, bias=False) if word else None
+        self.V_o = nn.Linear(embed_size, size, bias=False)
         self.C_o = nn.Linear(enc_hiddens, size, bias=False) if context else None
         self.W_o = nn.Linear(num_maxout, vocab_size)
         self.sizes = num_hiddens, embed_size, enc_hiddens, num_hiddens
@@ -76,11 +69,9 @@ class DeepOutput(nn.Module):
     def forward(self, reads):
         """s_{i-1}, E y_{i-1}, c_i and s_i, side by side (..., H + E + D + H) -> V."""
         before, word, context, after = reads.split(self.sizes, dim=-1)
-        t = self.U_o(after if self.new_state else before)
-        t = t if self.V_o is None else t + self.V_o(word)
+        t = self.U_o(after if self.new_state else before) + self.V_o(word)  # (..., 2M)
         t = t if self.C_o is None else t + self.C_o(context)
-        t = t.unflatten(-1, (-1, self.pieces)).amax(dim=-1)  # (..., 2M) -> (..., M)
-        return self.W_o(t)
+        return self.W_o(t.unflatten(-1, (-1, 2)).amax(dim=-1))  # (..., M) -> (..., V)
 
 
 class FirstState(nn.Module):
@@ -123,46 +114,7 @@ class RNNsearchDecoder(AttentionDecoder):
         return reads, weights, state._replace(hidden_state=s.unsqueeze(0))
 
 
-@torch.no_grad()
-def initialise(model):
-    """Draw all parameters as the paper did (B.1), in place; returns the model.
-
-    Recurrent matrices orthogonal; v_a and biases 0; W_a and U_a with standard
-    deviation 0.001; the rest, embeddings included, with 0.01.
-    """
-    for name, parameter in model.named_parameters():
-        if parameter.dim() == 1 or name.endswith("attention.w_v.weight"):
-            nn.init.zeros_(parameter)
-        elif ".weight_hh" in name or ".unit.U" in name:  # (kH, H): k matrices, stacked
-            for matrix in parameter.split(parameter.shape[1]):
-                nn.init.orthogonal_(matrix)
-        elif ".attention.W_" in name:
-            nn.init.normal_(parameter, std=0.001)
-        else:
-            nn.init.normal_(parameter, std=0.01)
-    return model
-
-
-# --- What is put in a part's place when it is left out ---------------------------
-
-
-class LastStates(nn.Module):
-    """s_0 from the last state of each direction: all that notebook 05 hands over."""
-
-    def __init__(self, num_hiddens, enc_hiddens):
-        super().__init__()
-        self.W_s = nn.Linear(enc_hiddens, num_hiddens)
-
-    def forward(self, enc_outputs, enc_valid_lens):
-        return torch.tanh(self.W_s(enc_outputs[1][-1]))
-
-
-class MeanState(LastStates):
-    """s_0 from the mean of the encoder's states; padding has none."""
-
-    def forward(self, enc_outputs, enc_valid_lens):
-        mean = enc_outputs[0].sum(dim=1) / enc_valid_lens.unsqueeze(1)
-        return torch.tanh(self.W_s(mean))
+# --- What is put in a part's place -----------------------------------------------
 
 
 class ZeroState(nn.Module):
@@ -174,26 +126,6 @@ class ZeroState(nn.Module):
 
     def forward(self, enc_outputs, enc_valid_lens):
         return enc_outputs[0].new_zeros(len(enc_valid_lens), self.num_hiddens)
-
-
-class ResetAfterUnit(GatedUnit):
-    """The gated unit in nn.GRU's form: r * (U s + b) in place of U (r * s)."""
-
-    def __init__(self, embed_size, num_hiddens, enc_hiddens):
-        super().__init__(embed_size, num_hiddens, enc_hiddens)
-        self.b = nn.Parameter(torch.zeros(num_hiddens))
-
-    def from_state(self, r, s):
-        return r * (self.U(s) + self.b)
-
-
-class UngatedContextUnit(GatedUnit):
-    """The gated unit whose gates don't see the context."""
-
-    context_parts = 1
-
-    def from_context(self, context):
-        return F.pad(self.C(context), (2 * self.C.out_features, 0))
 
 
 class StateOutput(nn.Module):
@@ -234,28 +166,49 @@ class ReleasedDecoder(RNNsearchDecoder):
         return reads, weights, state
 
 
+class TwoUpdates(nn.Module):
+    """Two units of nn.GRU's form: the first reads a word, the second a context."""
+
+    def __init__(self, embed_size, num_hiddens, enc_hiddens):
+        super().__init__()
+        self.first = nn.GRUCell(embed_size, num_hiddens)
+        self.second = nn.GRUCell(enc_hiddens, num_hiddens)
+
+
+class ConditionalDecoder(RNNsearchDecoder):
+    """RNNsearch in the order of the conditional GRU (Sennrich et al., 2017).
+
+    The first update reads the last word, and the state in between asks. The second
+    update reads the context that was found, and the output reads its state, s_i.
+    """
+
+    def step(self, x, state):
+        between = self.unit.first(x[:, 0], state.hidden_state[-1])  # (B, H)
+        context, weights = self.attend(between.unsqueeze(1), state)
+        s = self.unit.second(context[:, 0], between).unsqueeze(1)  # s_i: (B, 1, H)
+        reads = torch.cat((s, x, context, s), dim=-1)
+        return reads, weights, state._replace(hidden_state=s.transpose(0, 1))
+
+
+def additive(enc_hiddens, num_hiddens):
+    return AdditiveAttention(enc_hiddens, num_hiddens, num_hiddens)
+
+
 PAPER = {
-    "bidirectional": True,
-    "width": 2,  # an encoder's state in units of num_hiddens
     "decoder": RNNsearchDecoder,
     "start": FirstState,
+    "attention": additive,
     "unit": GatedUnit,
     "output": DeepOutput,
 }
 # name: the parts that take the place of the paper's
 VARIANTS = {
     "RNNsearch": {},
-    "one direction": {"bidirectional": False, "width": 1, "start": LastStates},
-    "one direction, as wide": {"bidirectional": False, "start": LastStates},
-    "s_0 from last states": {"start": LastStates},
-    "s_0 from the mean": {"start": MeanState},
-    "s_0 = 0": {"start": ZeroState},
-    "reset after the product": {"unit": ResetAfterUnit},
-    "gates without context": {"unit": UngatedContextUnit},
-    "no maxout": {"output": partial(DeepOutput, maxout=False)},
+    "scaled product": {"attention": partial(BilinearAttention, scaled=True)},
+    "order of the released code": {"decoder": ReleasedDecoder},
+    "conditional order": {"decoder": ConditionalDecoder, "unit": TwoUpdates},
     "output from s_i": {"output": partial(DeepOutput, new_state=True)},
-    "output without the word": {"output": partial(DeepOutput, word=False)},
     "output without context": {"output": partial(DeepOutput, context=False)},
     "no deep output": {"output": StateOutput},
-    "order of the released code": {"decoder": ReleasedDecoder},
+    "s_0 = 0": {"start": ZeroState},
 }

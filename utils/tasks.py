@@ -4,8 +4,7 @@
 headline. `dates`: a written date -> ISO form, letter by letter. Each is a `Corpus`
 with the splits train, valid, test and harder ones; no source is in two of them. A link
 joins a target word with the source words that decide it. The words of stories and
-headlines are those of the Village corpus. `join_pairs` makes longer
-sentences of the pairs of any corpus.
+headlines are those of the Village corpus.
 """
 
 import random
@@ -336,19 +335,3 @@ def draw_splits(sizes, draw, seed) -> dict[str, list[Pair]]:
                 pairs.append(pair)
         splits[split] = pairs
     return splits
-
-
-def join_pairs(pairs, conjunctions=("but", "mais"), seed=0):
-    """Each pair and another, joined by a comma and a conjunction, without alignment.
-
-    The pairs are sentences that end with a full stop; the first of two loses its own.
-    """
-    if any({pair.source[-1], pair.target[-1]} != {"."} for pair in pairs):
-        raise ValueError("every sentence must end with a full stop: it would be lost")
-    order = random.Random(seed).sample(pairs, len(pairs))
-    joined = []
-    for first, second in zip(order, order[1:] + order[:1], strict=True):
-        sides = zip(first[:2], second[:2], conjunctions, strict=True)
-        source, target = ((*a[:-1], ",", word, *b) for a, b, word in sides)
-        joined.append(Pair(source, target, tags=first.tags))
-    return joined

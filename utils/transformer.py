@@ -38,18 +38,12 @@ class MultiHeadAttention(Attention):
         return self.W_kv(keys)
 
     def attend(self, queries, projected_keys, values=None, valid_lens=None):
-        """As any attention: the weights (B, Q, K) are the mean of the heads'."""
-        context, weights = self.attend_by_head(queries, projected_keys, valid_lens)
-        return context, weights.mean(dim=1)
-
-    def attend_by_head(self, queries, projected_keys, valid_lens=None):
-        """(B, Q, query_size), (B, K, 2H) -> context (B, Q, H), weights (B, N, Q, K)."""
+        """-> context (B, Q, H); weights (B, Q, K), the mean of the heads'."""
         N, parts = self.num_heads, (self.W_q(queries), *projected_keys.chunk(2, dim=-1))
         lens = None if valid_lens is None else valid_lens.repeat_interleave(N, dim=0)
         contexts, weights = self.one_head.attend(*(split(x, N) for x in parts), lens)
-        weights = weights.detach().unflatten(0, (-1, N))
-        self.head_weights = weights
-        return self.W_o(join(contexts, N)), weights
+        self.head_weights = weights.detach().unflatten(0, (-1, N))
+        return self.W_o(join(contexts, N)), self.head_weights.mean(dim=1)
 
 
 def split(x, num_heads):
@@ -130,7 +124,7 @@ class TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, written, seen, source, source_lens):
-        """Words x (B, T, H) -> (B, T, H); `written`, these added; heads' weights.
+        """Words x (B, T, H) -> (B, T, H); `written`, these added; weights (B, T, S).
 
         written (B, t, 2H): keys and values of the words before. seen (B, T): how many
         words each may see. source (B, S, 2H): keys and values of the source.
@@ -139,9 +133,8 @@ class TransformerLayer(nn.Module):
         written = torch.cat((written, self.self_attention.project_keys(y)), dim=1)
         y, _ = self.self_attention.attend(y, written, valid_lens=seen)
         x = x + self.dropout(y)
-        y, weights = self.attention.attend_by_head(
-            self.norms[1](x), source, source_lens
-        )
+        y = self.norms[1](x)
+        y, weights = self.attention.attend(y, source, valid_lens=source_lens)
         x = x + self.dropout(y)
         return x + self.dropout(self.ffn(self.norms[2](x))), written, weights
 
@@ -158,7 +151,7 @@ class TransformerState(NamedTuple):
 class TransformerDecoder(Decoder):
     """Self-attention in place of a GRU: all words at once, or step by step.
 
-    The last call's `head_weights` (B, L, N, T, S), and `attention_weights`, their mean.
+    `attention_weights`: the last call's, (B, T, S), the mean of all layers' heads.
     """
 
     def __init__(
@@ -183,13 +176,12 @@ class TransformerDecoder(Decoder):
         x, seen = add_positions(embedded, start), causal_lens(embedded[..., 0], start)
         for i, layer in enumerate(self.layers):
             source = state.projected_keys[:, i], state.enc_valid_lens
-            x, keys, heads = layer(x, state.written[:, i], seen, *source)
+            x, keys, row = layer(x, state.written[:, i], seen, *source)
             written.append(keys)
-            weights.append(heads)
-        weights, written = torch.stack(weights, dim=1), torch.stack(written, dim=1)
-        mean = weights.mean(dim=(1, 2))  # of (B, L, N, T, S)
-        self.head_weights, self.attention_weights = weights, mean
-        return x, state._replace(written=written, attention_weights=mean)
+            weights.append(row)
+        weights, written = torch.stack(weights).mean(dim=0), torch.stack(written, dim=1)
+        self.attention_weights = weights
+        return x, state._replace(written=written, attention_weights=weights)
 
 
 def check_same(keys, values):

@@ -12,12 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.attention import (
-    AdditiveAttention,
-    Attention,
-    BilinearAttention,
-    masked_softmax,
-)
+from utils.attention import BilinearAttention, masked_softmax
 from utils.guards import require_one_of, require_whole
 from utils.seq2seq import (
     AttentionDecoder,
@@ -28,27 +23,6 @@ from utils.seq2seq import (
     make_gru,
 )
 from utils.text import SLOTS, UNK_ID
-
-
-class LocationAttention(Attention):
-    """W_a s: a score for each position, blind to what stands there.
-
-    "location" of Luong et al. (2015, section 3.1, equation 8). It knows num_positions
-    positions; a longer sentence has no scores that fit its keys.
-    """
-
-    def __init__(self, key_size, query_size, num_positions, dropout=0.0):
-        require_whole("num_positions", num_positions)
-        super().__init__(key_size, query_size, dropout)
-        self.W_q = nn.Linear(query_size, num_positions, bias=False)
-
-    def project_keys(self, keys):
-        """The keys as they are: their number is all that is used."""
-        return keys
-
-    def score(self, queries, projected_keys):
-        """(B, Q, query_size), (B, K, key_size) -> scores (B, Q, K)."""
-        return self.W_q(queries)[..., : projected_keys.shape[1]]
 
 
 class FedState(namedtuple("FedState", [*AttentionState._fields, "fed"])):
@@ -100,196 +74,65 @@ class LuongDecoder(AttentionDecoder):
         return output, weights, state._replace(hidden_state=hidden_state, fed=fed)
 
 
-class ContextOutputDecoder(Seq2SeqAttentionDecoder):
-    """Attend with s_{i-1}, update to s_i; the output reads the context, too.
-
-    It reads tanh(W_c [c_i; s_i]), as LuongDecoder's does. In Bahdanau et al. (2015,
-    equation 4) the output depends on c_i as well.
-    """
-
-    def __init__(self, *sizes, **options):
-        super().__init__(*sizes, **options)
-        D, H = self.attention.key_size, self.rnn.hidden_size
-        self.W_c = nn.Linear(D + H, H, bias=False)
-
-    def output(self, s, context, x):
-        return torch.tanh(self.W_c(torch.cat((context, s), dim=-1)))
+class LocalState(namedtuple("LocalState", [*FedState._fields, "number"])):
+    """`FedState`, and `number`, (B,): how many steps were made."""
 
 
-class BottomQueryDecoder(Seq2SeqAttentionDecoder):
-    """The decoder of Bahdanau et al. (2015), but the lowest layer's state asks."""
+class LocalMixin:
+    """Local attention (Luong et al., 2015, section 3.2): looks only near a place.
 
-    def query(self, hidden_state):
-        return hidden_state[0].unsqueeze(1)  # (B, 1, H)
-
-
-class HierarchicalDecoder(AttentionDecoder):
-    """Each layer asks with its own state and reads its own context."""
-
-    def __init__(
-        self,
-        vocab_size,
-        embed_size,
-        num_hiddens,
-        num_layers=2,
-        dropout=0.0,
-        enc_hiddens=None,
-    ):
-        super().__init__()
-        D, H = enc_hiddens or num_hiddens, num_hiddens
-        below = [embed_size] + [H] * (num_layers - 1)  # read beside the context
-        self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = nn.ModuleList(make_gru(D + size, H) for size in below)
-        self.attention = nn.ModuleList(
-            AdditiveAttention(D, H, H, dropout) for _ in below
-        )
-        self.dense = nn.Linear(H, vocab_size)
-        self.bridge = Bridge(D, H)
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        outputs, hidden_state = enc_outputs
-        keys = torch.cat([a.project_keys(outputs) for a in self.attention], dim=-1)
-        return AttentionState(outputs, keys, self.bridge(hidden_state), enc_valid_lens)
-
-    def step(self, x, state):
-        keys, hidden, weights = state.projected_keys.chunk(len(self.rnn), -1), [], []
-        values, lens = state.enc_outputs, state.enc_valid_lens
-        for layer, s in enumerate(state.hidden_state):  # s: (B, H)
-            context, weight = self.attention[layer].attend(
-                s.unsqueeze(1), keys[layer], values, lens
-            )
-            x, s = self.rnn[layer](torch.cat((context, x), dim=-1), s.unsqueeze(0))
-            hidden.append(s)
-            weights.append(weight)
-        hidden = torch.cat(hidden)
-        return x, self.shown(weights), state._replace(hidden_state=hidden)
-
-    def shown(self, weights):
-        """What the step returns of the layers' weights, each (B, 1, S): their mean."""
-        return torch.stack(weights).mean(0)
-
-
-class WindowState(namedtuple("WindowState", [*AttentionState._fields, "place"])):
-    """`AttentionState`, and `place`, (B,): around which position the next step looks.
-
-    Counted from 0; it may stand between two words.
-    """
-
-
-class WindowDecoder(Seq2SeqAttentionDecoder):
-    """Looks only at source words at most `reach` words from where it looked before.
-
-    That place is the mean position under the weights of the last step, and at first the
-    first word. It has the parameters of the decoder it comes from.
-    """
-
-    def __init__(self, *sizes, reach=5, **options):
-        require_whole("reach", reach)
-        super().__init__(*sizes, **options)
-        self.reach = reach
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        state = super().init_state(enc_outputs, enc_valid_lens)
-        return WindowState(*state, state.enc_outputs.new_zeros(len(enc_valid_lens)))
-
-    def center(self, query, state):
-        """A query (B, 1, H) -> the middle of its window, within the source: (B,)."""
-        return state.place.clamp(min=0).minimum(state.enc_valid_lens - 1)
-
-    def shape_weights(self, weights, distance):
-        """Weights and distances from the middle, both (B, 1, S) -> weights."""
-        return weights
-
-    def attend(self, query, state):
-        scores = self.attention.score(query, state.projected_keys)  # (B, 1, S)
-        center = self.center(query, state).view(-1, 1, 1)
-        distance = (positions(scores) - center).abs()
-        scores = scores.masked_fill(distance > self.reach, -torch.inf)
-        weights = masked_softmax(scores, state.enc_valid_lens)
-        weights = self.shape_weights(weights, distance)
-        context = torch.bmm(self.attention.dropout(weights), state.enc_outputs)
-        return context, weights
-
-    def next_place(self, weights, state):
-        """A step's weights (B, 1, S) and state -> around which place the next looks."""
-        return (weights * positions(weights)).sum(dim=2)[:, 0]
-
-    def step(self, x, state):
-        output, weights, state = super().step(x, state)
-        return output, weights, state._replace(place=self.next_place(weights, state))
-
-
-class LocalDecoder(WindowDecoder):
-    """Local attention (Luong et al., 2015, section 3.1), here before the update.
-
-    place: "monotonic" (local-m), the number of the step, and after the source's end its
-    last word; or "predicted" (local-p), S sigmoid(v_p^T tanh(W_p s_{i-1})) of a source
-    of S words. There a weight is multiplied by exp(-d^2 / (2 sigma^2)), with d its
-    distance from the place and sigma = reach / 2: the weights of a step sum to less
-    than 1, as in the paper.
+    That is at source words at most `reach` words from it. place: "monotonic" (local-m),
+    the number of the step, and after the source's end its last word; or "predicted"
+    (local-p), S sigmoid(v_p^T tanh(W_p s)) of a source of S words, by the state s that
+    asks. There a weight is multiplied by exp(-d^2 / (2 sigma^2)), with d its distance
+    from the place and sigma = reach / 2: the weights of a step sum to less than 1, as
+    in the paper.
     """
 
     def __init__(self, *sizes, reach=5, place="monotonic", **options):
+        require_whole("reach", reach)
         require_one_of("place", place, ("monotonic", "predicted"))
-        super().__init__(*sizes, reach=reach, **options)
-        self.predicted = place == "predicted"
+        super().__init__(*sizes, **options)
+        self.reach, self.predicted = reach, place == "predicted"
         if self.predicted:
             H = self.rnn.hidden_size
             self.W_p = nn.Linear(H, H, bias=False)
             self.v_p = nn.Linear(H, 1, bias=False)
 
-    def center(self, query, state):
+    def init_state(self, enc_outputs, enc_valid_lens):
+        state = super().init_state(enc_outputs, enc_valid_lens)._asdict()
+        number = torch.zeros_like(enc_valid_lens)
+        return LocalState(**{"fed": None, **state}, number=number)
+
+    def place(self, query, state):
+        """A query (B, 1, H) -> the middle of its window, from 0: (B,)."""
         if not self.predicted:
-            return super().center(query, state)
+            return state.number.minimum(state.enc_valid_lens - 1)
         share = torch.sigmoid(self.v_p(torch.tanh(self.W_p(query))))  # (B, 1, 1)
         return state.enc_valid_lens * share[:, 0, 0]
 
-    def shape_weights(self, weights, distance):
-        if not self.predicted:
-            return weights
-        return weights * torch.exp(-2 * (distance / self.reach) ** 2)
-
-    def next_place(self, weights, state):
-        return state.place + 1
-
-
-class CoverageState(namedtuple("CoverageState", [*AttentionState._fields, "coverage"])):
-    """`AttentionState`, and `coverage`, (B, S): the sums of the earlier weights."""
-
-
-class CoverageDecoder(Seq2SeqAttentionDecoder):
-    """A score reads how much its word was looked at before (Tu et al., 2016).
-
-    e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j + w_c C_ij): the coverage C_ij is the sum of
-    the earlier steps' weights on j. That is one number a word: the paper's larger
-    coverage, kept by a GRU, is left out, and so is fertility, how many words each
-    source word will become, by which the paper divides. The score must be additive.
-    """
-
-    def __init__(self, *sizes, **options):
-        super().__init__(*sizes, **options)
-        self.w_c = nn.Linear(1, self.attention.w_v.in_features, bias=False)
-
-    def init_state(self, enc_outputs, enc_valid_lens):
-        state = super().init_state(enc_outputs, enc_valid_lens)
-        return CoverageState(*state, torch.zeros_like(state.enc_outputs[:, :, 0]))
-
-    def keys(self, state):
-        """U_a h_j + w_c C_ij: (B, S, H)."""
-        return state.projected_keys + self.w_c(state.coverage.unsqueeze(2))
-
     def attend(self, query, state):
-        return super().attend(query, state._replace(projected_keys=self.keys(state)))
+        scores = self.attention.score(query, state.projected_keys)  # (B, 1, S)
+        positions = torch.arange(scores.shape[2], device=scores.device)
+        distance = (positions - self.place(query, state).view(-1, 1, 1)).abs()
+        scores = scores.masked_fill(distance > self.reach, -torch.inf)
+        weights = masked_softmax(scores, state.enc_valid_lens)
+        if self.predicted:
+            weights = weights * torch.exp(-2 * (distance / self.reach) ** 2)
+        context = torch.bmm(self.attention.dropout(weights), state.enc_outputs)
+        return context, weights
 
     def step(self, x, state):
         output, weights, state = super().step(x, state)
-        coverage = state.coverage + weights[:, 0]
-        return output, weights, state._replace(coverage=coverage)
+        return output, weights, state._replace(number=state.number + 1)
 
 
-def positions(weights):
-    """0 … S - 1, for weights or scores (B, T, S)."""
-    return torch.arange(weights.shape[2], device=weights.device)
+class LocalDecoder(LocalMixin, Seq2SeqAttentionDecoder):
+    """Attend with s_{i-1}, near a place; then update to s_i."""
+
+
+class LuongLocalDecoder(LocalMixin, LuongDecoder):
+    """Update to s_i; then attend with s_i, near a place, as Luong et al. did."""
 
 
 class PointerEncoder(Seq2SeqEncoder):

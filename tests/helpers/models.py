@@ -22,20 +22,14 @@ CATALOGUE = {
     "dot": ("attention", {**GRU, "score": "dot"}),
     "scaled dot": ("attention", {**GRU, "score": "scaled dot"}),
     "general": ("attention", {**DEEP, "score": "general"}),
-    "location": ("attention", {**DEEP, "score": "location", "num_positions": 9}),
-    "multi-head": ("attention", {**DEEP, "score": "multi-head", "num_heads": 2}),
     "fixed": ("fixed", DEEP),
     "luong": ("luong", DEEP),
     "luong, context fed": ("luong", {**DEEP, "feed": "context"}),
     "luong, nothing fed": ("luong", {**DEEP, "feed": "nothing"}),
-    "context output": ("context output", DEEP),
-    "bottom query": ("bottom query", DEEP),
-    "hierarchical": ("hierarchical", DEEP),
-    "window": ("window", {**DEEP, "reach": 1}),
-    "window, general": ("window", {**DEEP, "reach": 2, "score": "general"}),
     "local-m": ("local", {**DEEP, "reach": 1}),
     "local-p": ("local", {**DEEP, "reach": 2, "place": "predicted"}),
-    "coverage": ("coverage", DEEP),
+    "luong, local-m": ("luong local", {**DEEP, "reach": 1, "score": "additive"}),
+    "luong, local-p": ("luong local", {**DEEP, "reach": 2, "place": "predicted"}),
     "pointer": ("pointer", DEEP),
     "translator": ("translator", TRANSLATOR),
     "released translator": ("released translator", TRANSLATOR),
@@ -144,16 +138,16 @@ def encoder_by_loops(encoder, ids):
     return torch.stack(states), torch.stack(last)
 
 
-def attend_by_loops(attention, query, annotations, more=None):
+def attend_by_loops(attention, query, annotations):
     """One query, all of a sentence -> context (D,), weights (S,).
 
-    Scores v^T tanh(W q + U h + more), or Luong et al.'s "general" where there's no v.
+    Scores v^T tanh(W q + U h), or Luong et al.'s "general" where there's no v.
     """
-    powers, nothing = [], annotations.new_zeros(len(annotations))
-    for h, m in zip(annotations, nothing if more is None else more, strict=True):
+    powers = []
+    for h in annotations:
         score = query @ (attention.W_k.weight @ h)
         if hasattr(attention, "w_v"):
-            inner = attention.W_q.weight @ query + attention.W_k.weight @ h + m
+            inner = attention.W_q.weight @ query + attention.W_k.weight @ h
             score = attention.w_v.weight[0] @ torch.tanh(inner)
         powers.append(torch.exp(score))
     weights = torch.stack(powers) / sum(powers)

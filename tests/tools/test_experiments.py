@@ -14,7 +14,7 @@ from importlib import import_module
 import pytest
 from helpers import needs
 
-from tools.experiments import models, provenance, runs
+from tools.experiments import models, provenance, runs, tables
 from tools.experiments.__main__ import EXPERIMENTS, ON_REAL_TEXT
 from utils.checkpoint import load_checkpoint
 from utils.data import Corpus, Pair
@@ -23,7 +23,7 @@ from utils.metrics import text_scores
 
 NOT_SMALL = "bottleneck", "own_pieces", "processes"
 # On text as it was written, in the third edition; the notebooks say what is older.
-BEING_MEASURED = "real_text", "fine_tuning", "copying"
+BEING_MEASURED = "real_text best_translator beams parts long_sentences copying".split()
 
 
 def file_of(name):
@@ -82,6 +82,17 @@ def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
     path.write_text(json.dumps(stored))
     after = measure()
     assert list(after) == [1, 2, 3] and after[1]["made"] > before[1]["made"]
+
+
+def test_an_arm_may_join_or_leave():
+    then = {"size": 8, "old": [1], "arms": {"a": {"order": 1}, "b": {}}}
+    changes = [{"arms": {"a": {"order": 1}, "c": {}}}, {"arms": {"a": {}}}, {"size": 9}]
+    for run, expected in (
+        ({"arm": "a"}, [True, False, False]),
+        ({"arm": "b"}, [False] * 3),
+    ):
+        now = [{"size": 8, "arms": then["arms"], **change} for change in changes]
+        assert [runs.same_settings(then, n, run) for n in now] == expected
 
 
 @pytest.mark.parametrize(
@@ -156,9 +167,14 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
     assert runs.missing(made, [{"run": run} for run in experiment.plan(done)]) == []
 
 
+def test_the_page_of_results_is_made_of_the_files_of_now():
+    page = (runs.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert page == tables.page(), "python -m tools.experiments.tables"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [n for n in EXPERIMENTS if n not in NOT_SMALL + BEING_MEASURED]
+    "name", [n for n in EXPERIMENTS if n not in (*NOT_SMALL, *BEING_MEASURED)]
 )
 def test_a_run_on_few_pairs_has_the_figures_that_are_stored(name, monkeypatch):
     load = provenance.load

@@ -1,24 +1,19 @@
 """Where a model looks: each measure against a case worked out by hand."""
 
-import math
-
 import pytest
 import torch
 from helpers.models import random_model
 
 from utils.alignment import (
     attention_on_gold,
-    by_tenth,
+    far_looks,
     forced_weights,
-    linked_places,
     longest_gap,
-    read_along,
     whole_sentences,
     word_shares,
     word_weights,
-    words_right,
 )
-from utils.data import Batch, Pair
+from utils.data import Pair
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
 
@@ -32,69 +27,6 @@ GOLD = Pair(tuple("a . b c .".split()), ("x", "y", "z"), frozenset({(2, 0), (3, 
 WEIGHTS = torch.tensor(
     [[0.1, 0.1, 0.6, 0.1, 0.1], [1.0, 0, 0, 0, 0], [0.5, 0.1, 0.0, 0.3, 0.1]]
 )
-
-
-@pytest.mark.parametrize("kind", ["attention", "window", "transformer"])
-def test_reading_along_is_teacher_forcing(kind):
-    model, batch = random_model(kind, len(VOCAB)), Batch.from_pairs(PAIRS, VOCAB, VOCAB)
-    scores, weights = read_along(model, batch)
-    expected, _ = model(batch.source, batch.target_in, batch.source_lens)
-    torch.testing.assert_close(scores, expected)
-    torch.testing.assert_close(weights, model.decoder.attention_weights)
-    together = forced_weights(model, PAIRS, (VOCAB, VOCAB), batch_size=2)
-    for found, row, pair in zip(together, weights, PAIRS, strict=True):
-        assert found.shape == (len(pair.target), len(pair.source))  # without <eos>
-        torch.testing.assert_close(found, row[: found.shape[0], : found.shape[1]])
-
-
-def test_given_places_lead_the_window():
-    model, batch = random_model("window", 12), Batch.from_pairs(PAIRS, VOCAB, VOCAB)
-    for shift, seen in (
-        (0, [[0, 1], [0, 1], [3, 4, 5], [4, 5]]),  # around 0, 0, 4 and 5
-        (-9, [[0, 1]] * 4),  # before the first
-        (9, [[4, 5]] * 4),  # after the last
-    ):
-        _, weights = read_along(model, batch, linked_places(PAIRS) + shift)
-        assert [row.nonzero().flatten().tolist() for row in weights[0, :4]] == seen
-
-
-def test_words_right_and_places_right():
-    model = random_model("attention", len(VOCAB))
-    pairs = [*PAIRS, PAIRS[1]._replace(possible=frozenset({(0, 0), (0, 2), (1, 2)}))]
-    right, on_gold = words_right(model, pairs, (VOCAB, VOCAB))
-    for pair, hits, places in zip(pairs, right, on_gold, strict=True):
-        batch = Batch.from_pairs([pair], VOCAB, VOCAB)
-        scores, _ = model(batch.source, batch.target_in, batch.source_lens)
-        expected = scores[0].argmax(-1) == batch.target_out[0]
-        assert hits.tolist() == expected.float().tolist()
-        looked = model.decoder.attention_weights[0].argmax(-1).tolist()
-        gold = [{j for j, k in pair[2] | pair[4] if k == i} for i in range(len(looked))]
-        expected = [
-            float(j in links) if links else math.nan
-            for j, links in zip(looked, gold, strict=True)
-        ]
-        assert places.tolist() == pytest.approx(expected, nan_ok=True)
-
-
-def test_linked_places():
-    """Of several links the smallest; without one the place of the word before."""
-    links = frozenset({(2, 0), (0, 2), (1, 2), (2, 2)})
-    first = Pair(tuple("abc"), tuple("uvwx"), links)
-    second = Pair(tuple("ab"), tuple("u"), frozenset({(1, 0)}))
-    # A possible link leads where no sure one does.
-    both = first._replace(possible=frozenset({(0, 0), (2, 1), (1, 1), (0, 3)}))
-    places = linked_places([first, second, both]).tolist()
-    assert places[0] == [2, 2, 0, 0, 3] and places[1][:2] == [1, 2]
-    assert places[2] == [2, 1, 0, 0, 3]
-    assert linked_places([PAIRS[2]]).tolist() == [[0, 1]]
-
-
-def test_tenths_are_those_of_each_sentence():
-    ten, twenty = torch.arange(10.0), torch.arange(20.0) // 2 + 1
-    assert by_tenth([ten]).tolist() == ten.tolist()
-    # A twentieth counts as much as a tenth; what isn't known doesn't count.
-    means = by_tenth([ten, twenty, torch.full((10,), torch.nan)])
-    torch.testing.assert_close(means, (ten + 2 * (ten + 1)) / 3)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +45,18 @@ def test_the_longest_gap(places, gap):
     weights = torch.full((len(places), 6), 0.01)
     weights[range(len(places)), places] = 0.9
     assert longest_gap(weights) == gap
+
+
+def test_far_looks():
+    """One of two looks is far, and ahead; then one of three, and back, at a copy."""
+    ahead = Pair(tuple("abcdef"), ("x", "y"), frozenset({(0, 0), (3, 1)}))
+    back = Pair(
+        tuple("abcdea"), ("x",), frozenset({(4, 0)}), possible=frozenset({(5, 0)})
+    )
+    weights = torch.eye(6)[[5, 2]], torch.eye(6)[[0]]
+    assert far_looks(weights[:1], [ahead], far=2) == (1 / 2, 1, 0)
+    assert far_looks(weights[1:], [back], far=3) == (1, 0, 1)
+    assert far_looks(weights, [ahead, back], far=4) == (1 / 3, 1, 0)
 
 
 def test_attention_on_gold_counts_linked_words_only():
@@ -164,8 +108,6 @@ FIXED = random_model("fixed", len(VOCAB))
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: linked_places([]), "at least one"),
-        (lambda: words_right(None, [NO_GOLD], None), "links are needed"),
         (lambda: attention_on_gold([WEIGHTS], [NO_LINKS]), "nothing to measure"),
         (lambda: forced_weights(FIXED, PAIRS, (VOCAB, VOCAB)), "has no attention"),
     ],

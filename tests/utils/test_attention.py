@@ -15,7 +15,6 @@ from utils.attention import (
     length_mask,
     masked_softmax,
 )
-from utils.variants import LocationAttention
 
 same, gradcheck = torch.testing.assert_close, torch.autograd.gradcheck
 
@@ -31,21 +30,17 @@ def softmax_by_loops(X, valid_lens):
     return weights
 
 
-def additive(attention, query, key, _):
+def additive(attention, query, key):
     inner = attention.W_q.weight @ query + attention.W_k.weight @ key
     return attention.w_v.weight[0] @ torch.tanh(inner)
 
 
-def dot(attention, query, key, _):
+def dot(attention, query, key):
     return query @ key
 
 
-def general(attention, query, key, _):
+def general(attention, query, key):
     return query @ (attention.W_k.weight @ key)
-
-
-def location(attention, query, _, place):
-    return attention.W_q.weight[place] @ query
 
 
 SCORES = {  # of one key; its divisor, sizes of keys and queries, how it's made
@@ -54,7 +49,6 @@ SCORES = {  # of one key; its divisor, sizes of keys and queries, how it's made
     "scaled dot": (dot, 3**0.5, 3, 3, lambda: DotProductAttention(3, 3, scaled=True)),
     "general": (general, 1, 3, 2, lambda: BilinearAttention(3, 2)),
     "scaled": (general, 2**0.5, 3, 2, lambda: BilinearAttention(3, 2, scaled=True)),
-    "location": (location, 1, 3, 2, lambda: LocationAttention(3, 2, 7)),
 }
 each_score = pytest.mark.parametrize("score", SCORES)
 
@@ -86,7 +80,7 @@ def test_attention_equals_the_loops(score, case):
     scores = torch.zeros(B, Q, K).double()
     with torch.no_grad():
         for b, q, k in itertools.product(range(B), range(Q), range(K)):
-            scores[b, q, k] = score(attention, queries[b, q], keys[b, k], k) / divisor
+            scores[b, q, k] = score(attention, queries[b, q], keys[b, k]) / divisor
         context = attention(queries, keys, values, lens)
         parts = attention.attend(queries, attention.project_keys(keys), values, lens)
     weights = softmax_by_loops(scores, lens)

@@ -24,7 +24,7 @@ VOCAB = Vocab([WORDS], "en")
 TINY = 6  # words in the vocabulary of random models: four special ones and two
 WRITTEN = [EOS_ID, UNK_ID, 4, 5]  # all but <pad> and <bos>
 WIDE = len(WRITTEN) ** 3  # a beam that keeps every hypothesis of three words
-QUICK = "attention", "fixed", "luong", "coverage", "transformer", "RNNsearch"
+QUICK = "attention", "fixed", "luong", "local-m", "transformer", "RNNsearch"
 each_kind = pytest.mark.parametrize(
     "kind",
     [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in CATALOGUE],

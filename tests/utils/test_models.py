@@ -127,7 +127,7 @@ RULES = [
 ]
 
 
-QUICK = "attention", "luong", "coverage", "translator", "RNNsearch", "transformer"
+QUICK = "attention", "luong", "local-m", "translator", "RNNsearch", "transformer"
 every_model = pytest.mark.parametrize(
     "name",
     [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE],
@@ -204,15 +204,13 @@ def test_wrong_inputs(name, change, message):
         ("RNNsearch", {"num_maxout": 0}, "num_maxout must be a whole.*got 0"),
         ("dot", {"enc_hiddens": 8}, "one size, got 8 and 6"),
         ("dot", {"score": "cosine"}, "score must be one of.*additive.*got 'cosine'"),
-        ("dot", {"score": "location"}, "num_positions must be a whole.*got None"),
-        ("dot", {"score": "multi-head"}, "num_heads must be a whole.*got None"),
-        ("multi-head", {"num_heads": 3}, "8 hidden units.*3 heads"),
+        ("transformer", {"num_heads": 3}, "8 hidden units.*3 heads"),
         ("dot", {"attention": nn.Linear(6, 6)}, "attention must be a plain value"),
         ("attention", {"enc_hiddens": 7}, "even size, got 7"),
         ("attention", {"dropout": 1}, "dropout must be at least 0 and below 1, got 1"),
         ("fixed", {"score": "general"}, "kind 'fixed' takes"),
         ("luong", {"feed": "all"}, "attentional.*got 'all'"),
-        ("window", {"reach": 0}, "reach must be a whole number of at least 1, got 0"),
+        ("local-m", {"reach": 0}, "reach must be a whole number of at least 1, got 0"),
         ("local-m", {"place": "gold"}, "monotonic.*got 'gold'"),
         ("RNNsearch", {"variant": "no gates"}, "RNNsearch.*got 'no gates'"),
     ],

@@ -152,22 +152,6 @@ def test_drawing_ends_when_nothing_new_is_left():
         tasks.draw_splits({"train": 4, "test": 2}, draw, 0)
 
 
-def test_joined_pairs():
-    links, tags = frozenset({(0, 0)}), frozenset({"tag"})
-    pairs = [Pair((f"s{n}", "."), (f"t{n}", "."), links, tags, links) for n in range(4)]
-    joined = tasks.join_pairs(pairs)
-    for pair in joined:
-        a, b = pair.source[0][1], pair.source[3][1]
-        assert a != b and pair.source == (f"s{a}", ",", "but", f"s{b}", ".")
-        assert pair.target == (f"t{a}", ",", "mais", f"t{b}", ".")
-        assert pair[2:5] == (None, tags, frozenset())  # no link of a part is left
-    for place in (0, 3):  # everyone is first once, and second once
-        assert sorted(p.source[place] for p in joined) == ["s0", "s1", "s2", "s3"]
-    assert tasks.join_pairs(pairs) == joined != tasks.join_pairs(pairs, seed=1)
-    with pytest.raises(ValueError, match="must end with a full stop"):
-        tasks.join_pairs([*pairs, pairs[0]._replace(source=("a", "?"))])
-
-
 @pytest.mark.parametrize("name", tasks.UNSEEN)
 def test_words_are_exchanged_for_words_that_no_corpus_has(name):
     corpus = load_village() if name == "names" else drawn(name)

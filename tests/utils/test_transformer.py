@@ -86,12 +86,12 @@ def test_a_layer_equals_the_decoder_layer_of_torch():
     result, written, weights = ours(x, keys[:, :0], seen, keys, lens)
     same(result, expected)
     assert written.shape == (3, 4, 2 * H)
-    same(weights, ours.attention.head_weights)
+    same(weights, ours.attention.head_weights.mean(dim=1))
 
 
 @torch.no_grad()
 def test_the_model_is_its_layers_of_words_with_positions_then_norm_and_scores():
-    """And every layer's heads come back: the weights are their mean."""
+    """The weights are the mean of every layer's heads."""
     model, (source, target, lens) = a_model("transformer"), a_batch()
     encoder, decoder = model.encoder, model.decoder
     scores, state = model(source, target, lens)
@@ -107,5 +107,4 @@ def test_the_model_is_its_layers_of_words_with_positions_then_norm_and_scores():
         all_weights.append(weights)
     norm, dense = decoder.dense
     same(scores, dense(norm(x)))
-    same(decoder.head_weights, torch.stack(all_weights, dim=1))
-    same(state.attention_weights, decoder.head_weights.mean(dim=(1, 2)))
+    same(state.attention_weights, torch.stack(all_weights).mean(dim=0))

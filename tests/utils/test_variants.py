@@ -31,69 +31,38 @@ def luong(decoder, x, states, source, fed):
     return vector, weights, states, fed
 
 
-def context_output(decoder, x, states, source, _):
-    context, weights, states = bahdanau(decoder, x, states[-1], states, source)
-    joined = torch.cat((context, states[-1]))
-    return torch.tanh(decoder.W_c.weight @ joined), weights, states, None
+def near(decoder, state, annotations, number):
+    """Attend with a state to the words near a place: equations 9 and 10 of Luong et al.
 
-
-def bottom_query(decoder, x, states, source, _):
-    _, weights, states = bahdanau(decoder, x, states[0], states, source)
-    return states[-1], weights, states, None
-
-
-def hierarchical(decoder, x, states, source, _):
-    """Each layer attends with its own last state, then updates."""
-    annotations, _ = source
-    new, all_weights = [], []
-    for layer, attention in enumerate(decoder.attention):
-        context, weights = attend_by_loops(attention, states[layer], annotations)
-        inputs = torch.cat((context, x))
-        x = gru_by_loops(decoder.rnn[layer], inputs, states[layer : layer + 1])[0]
-        new.append(x)
-        all_weights.append(weights)
-    return x, sum(all_weights) / len(new), torch.stack(new), None
-
-
-def near(decoder, x, states, annotations, place):
-    """Attend to the words near a place, then update; local-p: equation 10."""
+    The place is the step's number, or the last word; in local-p it is predicted.
+    """
+    place = min(number, len(annotations) - 1)
+    if decoder.predicted:
+        inner = decoder.v_p.weight[0] @ torch.tanh(decoder.W_p.weight @ state)
+        place = len(annotations) / (1 + torch.exp(-inner))
     seen = [j for j in range(len(annotations)) if abs(j - place) <= decoder.reach]
-    _, weights = attend_by_loops(decoder.attention, states[-1], annotations[seen])
-    if getattr(decoder, "predicted", False):
+    _, weights = attend_by_loops(decoder.attention, state, annotations[seen])
+    if decoder.predicted:
         sigma = decoder.reach / 2
         distance = torch.tensor(seen) - place
         weights = weights * torch.exp(-(distance**2) / (2 * sigma**2))
     row = annotations.new_zeros(len(annotations))
     row[seen] = weights
-    states = gru_by_loops(decoder.rnn, torch.cat((row @ annotations, x)), states)
-    return states[-1], row, states
-
-
-def window(decoder, x, states, source, place):
-    """The place is that of the step before: the mean position under its weights."""
-    place = 0.0 if place is None else place
-    output, weights, states = near(decoder, x, states, source[0], place)
-    return output, weights, states, sum(j * w for j, w in enumerate(weights))
+    return row @ annotations, row
 
 
 def local(decoder, x, states, source, number):
-    """The place is the step's number, or the last word; local-p: equation 9."""
-    (annotations, _), number = source, number or 0
-    place = min(number, len(annotations) - 1)
-    if decoder.predicted:
-        inner = decoder.v_p.weight[0] @ torch.tanh(decoder.W_p.weight @ states[-1])
-        place = len(annotations) / (1 + torch.exp(-inner))
-    return *near(decoder, x, states, annotations, place), number + 1
-
-
-def coverage(decoder, x, states, source, earlier):
-    """A score reads the sum of the earlier weights on its word."""
-    annotations, _ = source
-    covered = annotations.new_zeros(len(annotations)) if earlier is None else earlier
-    more = covered.outer(decoder.w_c.weight[:, 0])
-    context, weights = attend_by_loops(decoder.attention, states[-1], annotations, more)
+    context, weights = near(decoder, states[-1], source[0], number or 0)
     states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
-    return states[-1], weights, states, covered + weights
+    return states[-1], weights, states, (number or 0) + 1
+
+
+def luong_local(decoder, x, states, source, memory):
+    fed, number = memory or (x.new_zeros(decoder.rnn.input_size - len(x)), 0)
+    states = gru_by_loops(decoder.rnn, torch.cat((fed, x)), states)
+    context, weights = near(decoder, states[-1], source[0], number)
+    vector = torch.tanh(decoder.W_c.weight @ torch.cat((context, states[-1])))
+    return vector, weights, states, (vector, number + 1)
 
 
 def pointer(decoder, x, states, source, _):
@@ -142,7 +111,7 @@ def fixed_translator(decoder, x, states, source, _):
     return torch.cat((states[-1], context, x)), None, states, None
 
 
-DECODERS = luong, context_output, bottom_query, hierarchical, window, local, coverage
+DECODERS = luong, local, luong_local
 TRANSLATORS = translator, released_translator, conditional_translator, fixed_translator
 STEPS = {step.__name__.replace("_", " "): step for step in DECODERS + TRANSLATORS}
 

@@ -1,4 +1,4 @@
-"""`python -m tools.experiments [name]`: measure what data/results doesn't hold.
+"""`python -m tools.experiments [name …]`: measure what data/results doesn't hold.
 
 Without a name: all of EXPERIMENTS. Those ON_REAL_TEXT need it (see the README), gold a
 package besides, and are measured only when they are named. `hours`: the processor hours
@@ -11,8 +11,8 @@ import sys
 from tools.experiments.runs import RESULTS, measure
 
 EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choices
-    rnnsearch tasks copying transformer processes""".split()
-ON_REAL_TEXT = ["real_text", "beams", "own_text", "fine_tuning", "gold"]
+    parts tasks copying beside processes""".split()
+ON_REAL_TEXT = "real_text best_translator beams own_text fine_tuning gold".split()
 
 
 def hours(name):
@@ -25,18 +25,17 @@ def hours(name):
     return sum(spent) / 3600
 
 
-def main(name=None):
+def main(*names):
     every = EXPERIMENTS + ON_REAL_TEXT
-    if name == "hours":
+    if names == ("hours",):
         for name in every:
             print(f"{name:15}{hours(name):6.2f}")
-    elif name is None:
-        for name in EXPERIMENTS:
-            measure(name)
-    elif name in every:
+        return
+    for name in names:
+        if name not in every:
+            sys.exit(f"no experiment {name!r}: choose among {', '.join(every)}")
+    for name in names or EXPERIMENTS:
         measure(name)
-    else:
-        sys.exit(f"no experiment {name!r}: choose among {', '.join(every)}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import json
 import math
 
 from tools.experiments.provenance import read
-from tools.experiments.runs import RESULTS, at_own_rate
+from tools.experiments.runs import RESULTS, at_own_rate, tried_rates
 from utils.data import BatchLoader
 from utils.decoding import translate
 from utils.metrics import text_scores
@@ -62,13 +62,23 @@ TRANSFORMER_RATES = 0.0005, 0.001, 0.002
 
 
 def plan(done):
-    """Each arm at its own rate; three seeds of the control."""
-    runs = []
+    """Each arm at its own rate, with the long budget at half of it.
+
+    The control has three seeds. That half of the short budget's best rate is best for
+    the long one is measured with the control and the Transformer: both have the rate
+    itself, too, and the control a quarter.
+    """
+    runs, (short, long) = [], BUDGETS
     for arm in ARMS:
         rates = TRANSFORMER_RATES if arm == "Transformer" else RATES
-        seeds = (0, 1, 2) if arm == "control" else (0,)
         about = {"arm": arm, "direction": "de-en"}
-        runs += at_own_rate(done, about, rates, BUDGETS, seeds)
+        seeds = (0, 1, 2) if arm == "control" else (0,)
+        runs += at_own_rate(done, about, rates, [short], seeds)
+        _, best = tried_rates(done, {**about, **short, "seed": 0}, sorted(rates))
+        if best:
+            parts = {"control": (1, 2, 4), "Transformer": (1, 2)}.get(arm, (2,))
+            runs += [{**about, **long, "seed": 0, "lr": best / n} for n in parts]
+            runs += [{**about, **long, "seed": s, "lr": best / 2} for s in seeds[1:]]
     return runs
 
 

@@ -35,7 +35,7 @@ from utils.training import Trainer, batch_loss, evaluate_loss
 RESULTS = DATA / "results"
 SEEDS = 0, 1, 2
 OPTIONS = """embed_size num_hiddens bidirectional num_layers dropout score feed place
-reach num_positions num_heads num_ffn num_maxout variant published_init""".split()
+reach num_heads num_ffn num_maxout variant""".split()
 BUDGETS = {"num_epochs": 4}, {"num_epochs": 12}  # the short one and the long one
 
 
@@ -224,11 +224,24 @@ def stored(path, settings):
     if not path.is_file():
         return []
     found = json.loads(path.read_text(encoding="utf-8"))
-    if found["settings"] != json.loads(json.dumps(settings)):
-        return []
+    then, now = found["settings"], json.loads(json.dumps(settings))
     made = found["provenance"]
     entries = [{**e, "provenance": made[e["provenance"]]} for e in found["runs"]]
-    return [entry for entry in entries if is_valid(entry["provenance"])]
+    return [
+        entry
+        for entry in entries
+        if is_valid(entry["provenance"]) and same_settings(then, now, entry["run"])
+    ]
+
+
+def same_settings(then, now, run):
+    """Whether those of now were those of a run; of its experiment's arms, its own.
+
+    So an arm may join or leave, and a setting leave, that the others don't need.
+    """
+    arms = [settings.get("arms", {}).get(run.get("arm")) for settings in (then, now)]
+    rest = {name: value for name, value in now.items() if name != "arms"}
+    return arms[0] == arms[1] and rest.items() <= then.items()
 
 
 def store(path, settings, entries):

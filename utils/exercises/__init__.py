@@ -15,8 +15,8 @@ from utils.exercises.engine import Exercise
 from utils.exercises.put_together import own_translator
 
 OF_NOTEBOOKS = """start words bottleneck scoring masking decoder training heatmaps
-    long_sentences design_choices rnnsearch beam_search real_translation
-    beyond_translation transformers beside costs""".split()  # 00 to 14
+    long_sentences parts beam_search real_translation
+    beyond_translation transformers costs""".split()  # 00 to 14
 
 __all__ = ["own_translator"]
 for _module in OF_NOTEBOOKS:

@@ -41,34 +41,56 @@ Each pair is turned round: the hypothesis stands first, then the word.
 """,
 )
 
-best_hypothesis = Exercise(
-    "best_hypothesis",
+_CHAIN = {
+    "<bos>": {"a": 0.5, "b": 0.3, "c": 0.2},
+    "a": {"d": 0.4, "e": 0.6},
+    "b": {"<eos>": 0.9, "d": 0.1},
+    "c": {"<eos>": 1.0},
+    "d": {"<eos>": 1.0},
+    "e": {"<eos>": 0.4, "d": 0.6},
+}
+_TOY = {"<bos>": {"<eos>": 0.4, "a": 0.6}, "b": {"<eos>": 1.0}}
+_TOY |= {"a": {"b": 0.6, "<eos>": 0.3, "a": 0.1}}
+
+exact_search = Exercise(
+    "exact_search",
     """
-def mended_best(log_probs, lengths, alpha):  # lists, a number -> a number
-    scores = [p / n**alpha for p, n in zip(log_probs, lengths, strict=True)]
-    return scores.index(max(scores))
+def exact(following, bound):  # {word: {next word: p}}, p -> p, [words]
+    best, unfinished = [], [(1.0, ["<bos>"])]
+    while unfinished:
+        p, words = unfinished.pop()
+        for word, q in following[words[-1]].items():
+            if p * q > bound and word == "<eos>":
+                best, bound = [*words, word], p * q
+            elif p * q > bound:
+                unfinished.append((p * q, [*words, word]))
+    return bound, best
 """,
     {
-        "Here alpha is 1. Whose log-probability, divided by its length, is largest?": [
-            ([-9.0, -1.0, -4.0], [3, 2, 4], 1.0),
-            ([-4.0, -5.0, -9.0], [2, 4, 9], 1.0),
-            ([-6.0, -4.0, -1.2], [8, 3, 9], 1.0),
-            ([-4.0, -4.1], [10, 2], 1.0),
-        ],
-        "Here alpha has other values. It is an exponent of the length.": [
-            ([-4.0, -5.0, -9.0], [2, 4, 9], 0.0),
-            ([-2.0, -6.0], [1, 4], 0.3),
-            ([-2.0, -6.0, -7.0], [1, 4, 20], 0.9),
-        ],
+        "Which sentence is the most probable of all, from <bos> to <eos>, and how "
+        "probable is it?": [(_CHAIN, 0.18), (_CHAIN, 0.01)],
+        "If no sentence is more probable than the bound, the bound comes back, and an "
+        "empty list.": [(_CHAIN, 0.5), (_TOY, 0.4)],
+        "Words can follow themselves. What is no more probable than the bound is left "
+        "aside.": [(_TOY, 0.36), (_TOY, 0.01), (_TOY, 0.0001)],
     },
     """
-alpha isn't used: for every alpha the answer is the one for alpha = 1.
-    n**alpha => n
-The lengths aren't used: probability alone favours the short.
-    / n**alpha =>
-alpha is a factor here. As a factor it changes no order.
-    n**alpha => (n * alpha)
-This is the worst one. Log-probabilities are negative: which is the best?
-    max => min
+A sentence's probability is the product over all of its words. What is multiplied here?
+    p * q => q
+    p * q => p
+    p * q => p + q
+The first sentence that is found isn't always the best. Go on, with a new bound.
+    best, bound = [*words, word], p * q => return p * q, [*words, word]
+The bound stays where it was. With each better sentence it must rise.
+    best, bound = [*words, word], p * q => best = [*words, word]
+Only the most probable next word is followed. That is greedy decoding.
+    following[words[-1]].items() => [max(following[words[-1]].items(),
+         key=lambda one: one[1])]
+The sentence has lost its last word, <eos>.
+    best, bound = [*words, word] => best, bound = words
+What is only as probable as the bound isn't better than it.
+    > bound => >= bound
+A sentence is extended only while it is *more* probable than the bound.
+    > bound => < bound
 """,
 )

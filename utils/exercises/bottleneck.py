@@ -5,16 +5,12 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw, seeded
+from utils.exercises.inputs import case, draw, seeded
 
 PACKING = {
     "pack_padded_sequence": pack_padded_sequence,
     "pad_packed_sequence": pad_packed_sequence,
 }
-
-
-def _case(seed, numbers, *shape):
-    return *draw(seed, shape), torch.tensor(numbers)
 
 
 def _read(encoder, V, E, H, ids, lens):
@@ -77,8 +73,7 @@ The lengths may come in any order. Which argument of pack_padded_sequence says s
 Packing takes (S, B, E), and unpacking gives (S, B, H), unless batch_first=True.
     lens, batch_first=True => lens
     packed, batch_first=True => packed
-Unpacked outputs are as wide as the longest sentence, and here the ids are wider. Which
-argument of pad_packed_sequence says how wide?
+Here the ids are wider than each sentence. Which argument of unpacking says how wide?
     , total_length=S =>
 The two are exchanged: first the outputs, then the last states.
     return outputs, state => return state, outputs
@@ -86,8 +81,6 @@ The last states have an axis of layers in front: (1, B, H), as nn.GRU gives them
     return outputs, state => return outputs, state[-1]
 The last position holds a sentence's last word only where there is no padding.
     return outputs, state => return outputs, outputs[:, -1].unsqueeze(0)
-The outputs are still packed. What turns them into (B, S, H) again?
-    return outputs, state => return packed, state
 nn.Embedding(words, size of a vector); nn.GRU(size of what it reads, size of its state).
     nn.Embedding(vocab_size, embed_size) => nn.Embedding(embed_size, vocab_size)
     nn.GRU(embed_size, num_hiddens => nn.GRU(num_hiddens, embed_size
@@ -133,13 +126,11 @@ The context has no axis of time. Where does it need one, and how long?
     .unsqueeze(1).expand(-1, T, -1) =>
 The context has one step, and there are T. What repeats it?
     .expand(-1, T, -1) =>
-The axis of time is the second: (B, C) becomes (B, 1, C) before it is repeated.
-    unsqueeze(1).expand(-1, T, -1) => unsqueeze(0).expand(T, -1, -1)
+The GRU gets (B, C + E). A step keeps an axis of time, of length 1: (B, 1, C + E).
+    rnn(inputs, state) => rnn(inputs[:, 0], state)
+    rnn(inputs, state) => rnn(inputs[:, 0], state[0])
 The GRU begins with zeros here. Who has its first state?
     rnn(inputs, state) => rnn(inputs)
-Two things are asked for, the states at all steps and the last one.
-    rnn(inputs, state) => rnn(inputs, state)[0]
-    rnn(inputs, state) => rnn(inputs, state)[1]
 The two are exchanged: first the states at all steps, then the last one.
     rnn(inputs, state) => rnn(inputs, state)[::-1]
 """,
@@ -156,11 +147,11 @@ def context_at_the_last_word(outputs, valid_lens):  # (B, S, H), (B,) -> (B, H)
     {
         "A sentence of length n has its words at the positions 0 to n - 1, and padding "
         "after them. The state at its last word is asked for.": [
-            _case(0, [5, 3, 1], 3, 6, 4),
-            _case(1, [5, 2, 4], 3, 6, 4),
-            _case(2, [3, 2], 2, 4, 5),
-            _case(3, [4], 1, 5, 3),
-            _case(4, [2, 4, 3, 4], 4, 4, 4),
+            case(0, [5, 3, 1], 3, 6, 4),
+            case(1, [5, 2, 4], 3, 6, 4),
+            case(2, [3, 2], 2, 4, 5),
+            case(3, [4], 1, 5, 3),
+            case(4, [2, 4, 3, 4], 4, 4, 4),
         ]
     },
     """
@@ -172,8 +163,6 @@ This is one position too far: a sentence of 3 words has its last one at 2.
     valid_lens - 1 => valid_lens
 The lengths choose sentences: the first axis is B. Which axis counts positions?
     [rows, valid_lens - 1] => [valid_lens - 1]
-The longest sentence's length is used for all.
-    valid_lens - 1 => valid_lens.max() - 1
 gather returns as many numbers as its index has. How does the index get an axis of H?
     => return outputs.gather(1, (valid_lens - 1)[:, None, None]).squeeze(1)
 """,

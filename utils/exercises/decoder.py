@@ -37,8 +37,6 @@ def annotations(x, forwards, backwards):  # (B, S, E) -> (B, S, 2H)
 The second GRU reads from left to right, too. Which axis of (B, S, E) is time?
     x.flip(1) => x ;; second.flip(1) => second
 One of the two GRUs isn't used. Each of them makes a half, with weights of its own.
-    backwards(x.flip(1)) => forwards(x) ;; second.flip(1) => second
-    backwards(x.flip(1)) => forwards(x)
     = backwards => = forwards
 Only one of the two is turned round: what the second GRU reads, or its states.
     second.flip(1) => second
@@ -99,16 +97,9 @@ The hidden state didn't pass the bridge.
     bridge(enc_hidden) => enc_hidden
 The bridge gets one layer alone. Each layer of the decoder needs a state: (L, B, H).
     bridge(enc_hidden) => bridge(enc_hidden[-1])
-The bridge gets outputs. It is for the encoder's hidden state, of all layers.
-    bridge(enc_hidden) => bridge(enc_outputs)
-The outputs themselves don't come first. The context will be their weighted sum.
-    return enc_outputs => return project_keys(enc_outputs)
 One of the four is missing: outputs, projected keys, hidden state, lengths.
     project_keys(enc_outputs), =>
     (enc_hidden), valid_lens => (enc_hidden)
-    (enc_hidden), valid_lens => (enc_hidden), None
-project_keys and bridge take one argument each.
-    (enc_hidden) => (enc_hidden, valid_lens)
 """,
 )
 
@@ -128,7 +119,6 @@ The query isn't the top layer's state. Axis 0 of hidden_state (L, B, H) is the l
     hidden_state[-1].unsqueeze(1) => hidden_state[0].unsqueeze(1)
     hidden_state[-1].unsqueeze(1) => hidden_state
     hidden_state[-1].unsqueeze(1) => hidden_state.transpose(0, 1)
-    hidden_state[-1].unsqueeze(1) => hidden_state[:, -1].unsqueeze(1)
 attend gives the context first, then the weights. Here they are exchanged.
     context, weights = => weights, context =
 Word and context are joined in the wrong order: the context comes first.
@@ -136,8 +126,6 @@ Word and context are joined in the wrong order: the context comes first.
 Context and word aren't joined side by side, along the last axis: (B, 1, D + E).
     ), dim=-1), => ), dim=1),
     ), dim=-1), => )),
-    torch.cat((context, x), dim=-1) => context
-    torch.cat((context, x), dim=-1) => x
 The GRU starts from zeros: it isn't given the state before.
     dim=-1), hidden_state) => dim=-1))
 The hidden_state returned is the old one: the next step would start from it again.
@@ -195,7 +183,6 @@ The context is a sum of the encoder's outputs, not of the projected keys.
     attention.attend(query, projected_keys => attention(query, enc_outputs
 attend takes the projected keys, and then the outputs as values. Another pair was given.
     query, projected_keys => query, enc_outputs
-    query, projected_keys, enc_outputs => query, enc_outputs, projected_keys
 Padding gets weight: the lengths are not used.
     enc_outputs, valid_lens) => enc_outputs)
 Logits are asked for: what `dense` makes of the output, before any softmax or argmax.
@@ -205,7 +192,6 @@ Logits are asked for: what `dense` makes of the output, before any softmax or ar
 `dense` reads the GRU's output alone, s_i of the top layer.
     dense(output) => dense(query)
     dense(output) => dense(hidden_state)
-    output, hidden_state = rnn => output = rnn
 """,
     given=("utils.attention.",),
 )
@@ -311,12 +297,8 @@ A step reads x (B, 1, E), one embedded word of each sentence. What embeds the id
 axis of (B, T, E) counts the words, and what keeps an axis of length 1?
     self.embedding(X) => X
     .split(1, dim=1) => .split(1)
-    .split(1, dim=1) =>
-    .split(1, dim=1) => .unbind(1)
-Every step starts from the first state: `step` doesn't return the new hidden state, or
-the loop doesn't hand it on.
+Every step starts from the first state. Is the new one returned, and handed on?
     logits, weights, state = => logits, weights, _ =
-    output, hidden = => output, _ =
 `step` must return the whole state, all four parts: the next step takes it apart.
     (outputs, keys, hidden, lens) => hidden
 Only the first word is read: `return` stands inside the loop.

@@ -15,7 +15,6 @@ An exercise is a text and two tables.
 import inspect
 import math
 import re
-import textwrap
 import traceback
 from functools import partial
 from numbers import Integral, Number
@@ -33,7 +32,8 @@ NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np}
 ERRORS = {  # what PyTorch raises where sizes don't fit, and what it means
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)": (
         "Axes of sizes {} and {} meet. Axes are lined up from the last one, and only "
-        "an axis of length 1 fits every size: unsqueeze, or an index with None."
+        "an axis of length 1 fits every size. Is an axis missing, or one too many: "
+        "unsqueeze, squeeze?"
     ),
     r"Sizes of tensors must match except in dimension": (
         "torch.cat joins tensors along one axis, `dim`. All their other sizes must be "
@@ -70,8 +70,8 @@ class Exercise:
         without=(),
         names=None,
     ):
-        self.name, self.solution = name, textwrap.dedent(solution).strip()
-        self.stages, self.mistakes = stages, textwrap.dedent(mistakes).strip()
+        self.name, self.solution = name, solution.strip()
+        self.stages, self.mistakes = stages, mistakes.strip()
         self.cases = [case for cases in stages.values() for case in cases]
         self.known = {}  # what the solution and its edits give, once they were run
         self.gradients, self.unwrap, self.typed = gradients, unwrap, typed
@@ -224,14 +224,17 @@ def check_attempted(answer, outcome):
 # --- Comparing ------------------------------------------------------------------------
 
 
-def same(came, right):
-    """Whether a value, or an Outcome, is the right one: to rounding, NaN equals NaN."""
+def same(came, right, inside=False):
+    """Whether a value, or an Outcome, is the right one: to rounding, NaN equals NaN.
+
+    inside: of a list, where Python's whole numbers are asked for, and no tensors.
+    """
     if isinstance(right, Outcome):
         errors = [(type(one.error), str(one.error)) for one in (came, right)]
         return errors[0] == errors[1] and (right.error or same(came.value, right.value))
     if isinstance(right, tuple | list):
         alike = isinstance(came, tuple | list) and len(came) == len(right)
-        return alike and all(map(same, came, right))
+        return alike and all(map(same, came, right, [True] * len(right)))
     if torch.is_tensor(right):
         return (
             torch.is_tensor(came)
@@ -240,8 +243,8 @@ def same(came, right):
             and (came.dtype == torch.bool) == (right.dtype == torch.bool)
             and not differs(came, right).any()
         )
-    if getattr(came, "ndim", None) == 0:  # a number of torch or NumPy
-        came = came.item()
+    if getattr(came, "ndim", None) == 0 and not (inside and type(right) is int):
+        came = came.item()  # a number of torch or NumPy
     if isinstance(right, float):
         near = isinstance(came, Number) and math.isclose(
             came, right, rel_tol=1e-4, abs_tol=1e-5
@@ -262,7 +265,7 @@ def differs(a, b):
 def wrong_part(value, right):
     """The first part that isn't right, of several results, and which one it is."""
     several = isinstance(right, tuple) or (
-        isinstance(right, list) and torch.is_tensor(right[0])
+        isinstance(right, list) and right and torch.is_tensor(right[0])
     )
     if several and isinstance(value, tuple | list) and len(value) == len(right):
         names = getattr(right, "_fields", range(1, len(right) + 1))
@@ -285,6 +288,9 @@ def kind(outcome, right):
     if error := outcome.error:
         if isinstance(error, TypeError) and not learners_lines(error):
             return ["The check gives other arguments. Leave the first line as it was."]
+        if isinstance(error, NameError | AttributeError):
+            said = "There is no such name. Is it misspelt, not yet defined, or is the "
+            return [f"{said}object another one than you think?"]
         found = [(said, re.search(sign, str(error))) for sign, said in ERRORS.items()]
         return next(([said, *match.groups()] for said, match in found if match), None)
     value, wanted, _ = wrong_part(outcome.value, right.value)
@@ -294,6 +300,9 @@ def kind(outcome, right):
     forms = tuple | list, set, dict
     if any(isinstance(wanted, f) and not isinstance(value, f) for f in forms):
         return ["A {} is asked for, not a {}.", asked, came]
+    tensors = ["tensor(" in str(x) for x in (value, wanted)]
+    if isinstance(wanted, forms) and tensors == [True, False]:
+        return ["Plain numbers are asked for, not tensors: see tolist() and item()."]
     if not torch.is_tensor(wanted):
         return None
     if isinstance(value, Number | np.ndarray) and wanted.is_floating_point():
@@ -377,9 +386,10 @@ def written(value, digits=4):
         value = value.item()
     if isinstance(value, float):
         return f"{value:.{digits}f}"
-    if isinstance(value, tuple | list) and any(map(torch.is_tensor, value)):
-        return f"({', '.join(map(written, value))})"
     text = str(value)
+    if isinstance(value, tuple | list) and {float, torch.Tensor} & {*map(type, value)}:
+        text = ", ".join(written(one, digits) for one in value)
+        text = f"[{text}]" if isinstance(value, list) else f"({text})"
     if isinstance(value, set) and value:
         text = f"{{{str(sorted(value, key=str))[1:-1]}}}"
     return text if len(text) <= 100 else f"{text[:97]}..."

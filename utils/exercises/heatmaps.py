@@ -44,6 +44,7 @@ A link is (source, target). Which of the two does a row of the weights belong to
     (j, i) => (i, j)
 Each column's largest weight was taken. Which axis are the source words?
     dim=1 => dim=0
+    dim=1 => dim=0 ;; enumerate(rows) => enumerate([*rows][: len(weights)])
 A set is asked for. `{}` is an empty dict: an empty set is set(). Sets have `add`.
     => {}.add(0)
     {(j, i) for => {j: i for

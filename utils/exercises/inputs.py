@@ -9,6 +9,11 @@ def draw(seed, *shapes):
     return tuple(torch.randn(shape, generator=generator) for shape in shapes)
 
 
+def case(seed, numbers, *shape):
+    """A seeded normal tensor, and a tensor of these numbers."""
+    return *draw(seed, shape), torch.tensor(numbers)
+
+
 def seeded(seed, make, *sizes, **options):
     """A module with seeded parameters."""
     with torch.random.fork_rng(devices=[]):

@@ -46,6 +46,60 @@ The scores are multiplied by the bell curve. A factor pulls negative scores up.
     gradients=True,
 )
 
+
+def _looks(*places, S):
+    """Weights (T, S) whose rows look at these places, the others not being 0."""
+    weights = torch.full((len(places), S), 0.5 / S)
+    weights[range(len(places)), list(places)] += 0.5
+    return (weights,)
+
+
+longest_gap = Exercise(
+    "longest_gap",
+    """
+def widest_gap(weights):  # (T, S) -> a whole number
+    looked = set(weights.argmax(dim=1).tolist())
+    places = sorted(looked | {-1, weights.shape[1]})
+    return max(b - a - 1 for a, b in zip(places, places[1:], strict=False))
+""",
+    {
+        "Count the source words between two neighbouring looks, and return the largest "
+        "count.": [_looks(0, 4, 5, S=6), _looks(0, 1, 4, 7, S=8)],
+        "A run may also stand before the first look, or after the last.": [
+            _looks(3, 4, 5, S=6),
+            _looks(0, 1, 1, S=7),
+            _looks(2, S=7),
+        ],
+        "The order of the looks doesn't matter, nor that one comes twice: what counts "
+        "is which source words were looked at by any target word.": [
+            _looks(0, 5, 1, 4, 2, S=6),
+            _looks(5, 2, 0, 5, 5, S=8),
+            _looks(2, 1, 0, S=3),
+        ],
+    },
+    r"""
+Between the places a and b lie b - a - 1 words: a and b themselves were looked at.
+    b - a - 1 => b - a
+All words that were left out are counted here. Which run of them is the longest?
+    max( => sum(
+The words before the first look aren't counted.
+    {-1, weights => {weights
+The words after the last look aren't counted.
+    {-1, weights.shape[1]} => {-1}
+Neither the words before the first look nor those after the last are counted.
+    looked | {-1, weights.shape[1]} => looked
+The axes are mixed up: for each source word this finds the target word that looks at it
+most. Rows are target words.
+    dim=1 => dim=0
+    dim=1 => dim=0 ;; weights.shape[1] => weights.shape[0]
+This measures the steps from each look to the next. A look that goes back may see later
+what was left out: sort the places first.
+    set(weights.argmax(dim=1).tolist()) => weights.argmax(dim=1)
+        .tolist() ;; sorted(looked | {-1, weights.shape[1]}) => [-1, *looked, weights
+        .shape[1]]
+""",
+)
+
 near = Exercise(
     "near",
     """

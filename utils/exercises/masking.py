@@ -18,9 +18,9 @@ def _case(seed, lens, Q, K, factor=1.0, shift=0.0, padding=None, number=torch.fl
     return X, lens
 
 
-def _broken(seed, lens, Q, K):
+def _broken(*lens):
     """A case with NaN among the real scores of its first row."""
-    X, lens = _case(seed, lens, Q, K)
+    X, lens = _case(9, lens, 2, 4)
     X[0, 0, 1] = torch.nan
     return X, lens
 
@@ -60,72 +60,52 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
         "all -inf softmax makes NaN, of equal ones equal weights.)": [
             _case(2, [2, 0], 3, 4)
         ],
-        "1000 or NaN stands at the padding, and leaks in. Replace the scores of "
-        "padding before you compute anything with them: 0 times NaN is NaN.": [
+        "1000, infinity or NaN stands at the padding, and leaks in. Replace the scores "
+        "of padding before you compute anything with them: 0 times NaN is NaN.": [
             _case(6, [3, 1], 2, 4, padding=1000.0),
             _case(7, [2, 4], 3, 5, padding=torch.nan),
+            _case(10, [1, 3], 2, 5, padding=torch.inf),
         ],
         "A real score is NaN: an earlier part of the program has failed. So its row "
-        "must be NaN, too. Which rows have no real position, by their length?": [
-            _broken(9, [4, 1], 2, 4)
+        "must be NaN, padding included. Which rows are empty, by their length?": [
+            _broken(4, 1),
+            _broken(3, 1),
         ],
     },
     r"""
-Padding gets weight, as if there were no mask. (masked_fill returns a new tensor: did
-you keep it?)
+Padding gets weight: no mask is used. (masked_fill returns a new tensor: is it kept?)
     X.masked_fill(~real, -torch.inf) => X
-The mask comes after the softmax. Padding gets 0, but it has taken its part of the sum,
-so the rows sum to less than 1.
+The mask comes after the softmax. Padding gets 0, but has taken its part of the sum.
     X.masked_fill(~real, -torch.inf) => X ;; return exps => return real * exps
 The scores of padding are set to 0. But exp(0) is 1, so padding takes part in the sum.
     -torch.inf => 0.0
     -torch.inf => 0.0 ;; return exps => return real * exps
-Softmax is applied twice: the second one takes weights for scores.
-    X.masked_fill => X.softmax(-1).masked_fill
-There is one position too many: a length of 3 makes three positions real, the indices
-0, 1 and 2.
+There is one position too many: a length of 3 makes the indices 0, 1 and 2 real.
     < valid => <= valid
 There is one position too few: each sentence loses its last word.
     < valid => < -1 + valid
-Every weight is NaN. Is the mask turned round, so that the words are hidden? Or is -inf
-multiplied by the mask? 0 times infinity is NaN.
+Every weight is NaN. Is the mask turned round, or is -inf multiplied by the mask?
     < valid => >= valid
     X.masked_fill(~real, -torch.inf) => X + ~real * -torch.inf
-The lengths (B,) meet the positions (K,) without an axis of their own. Which shape must
-the lengths have, so that each length meets each position?
+Lengths (B,) meet positions (K,). Which shape lets each length meet each position?
     valid_lens[:, None]).unsqueeze(1) => valid_lens)
-    valid_lens[:, None]).unsqueeze(1) => valid_lens)[:, None]
-The mask has no axis for the queries: (B, K) is read as (Q, K). Where must an axis of
-length 1 stand, so that it becomes (B, 1, K)?
+The mask (B, K) has no axis for the queries, and is read as (Q, K). Make it (B, 1, K).
     .unsqueeze(1)  # => #
-The mask's axis of length 1 stands at the end: (B, K, 1) is read as queries. For which
-axis of (B, Q, K) should the mask be the same?
+The mask is (B, K, 1). For which axis of (B, Q, K) should it be the same?
     .unsqueeze(1)  # => .unsqueeze(2)  #
-The mask has as many columns as there are queries. Lengths count keys: which axis of X
-is that?
+The mask has a column for each query. Lengths count keys: which axis of X is that?
     X.shape[-1] => X.shape[1]
     X.shape[-1] => X.shape[1] ;; .unsqueeze(1)  # => .unsqueeze(2)  #
 The weights sum to 1 over the queries, not over the keys. Which axis did you normalise?
     exps.sum(dim=-1 => exps.sum(dim=1
     (dim=-1, keepdim=True)\n => (dim=1, keepdim=True)\n
-The weights sum to 1 over the batch, not over the keys. Which axis did you normalise?
-(softmax without `dim` takes the first of three axes.)
-    exps.sum(dim=-1 => exps.sum(dim=0
-    (dim=-1, keepdim=True)\n => (dim=0, keepdim=True)\n
-One sum is taken over several rows, so that all their weights together make 1. Over
-which axis must the sum be, so that each row sums to 1?
+One sum is taken over several rows. Over which axis must it be for one row alone?
     exps.sum(dim=-1 => X.exp().sum(dim=(0, 1, 2) ;; (hidden - top) => X
     exps.sum(dim=-1 => exps.sum(dim=(1, 2)
-    exps.sum(dim=-1 => X.exp().sum(dim=(1, 2) ;; (hidden - top) => X
-The sum, or the largest score, has lost its axis: (B, Q) is read as (Q, K), or the
-sizes don't fit. What does keepdim do?
+The sum, or the largest score, has lost its axis: it is (B, Q). What does keepdim do?
     exps.sum(dim=-1, keepdim=True) => exps.sum(dim=-1)
-The exp of the scores isn't divided by its sum.
-    / total.masked_fill(total == 0, 1.0) =>
-    / total.masked_fill(total == 0, 1.0) => ;; hidden - top => hidden
-A number is added to the sum, so that a row sums to less than 1. Only an empty row
-needs help.
-    total.masked_fill(total == 0, 1.0) => (total + 1)
+A mask after the division takes the NaN away again. Mend the sum of an empty row alone.
+    exps / total.masked_fill(total == 0, 1.0) => (exps / total).masked_fill(~real, 0.0)
 """,
     gradients=True,
     typed=True,
@@ -159,39 +139,13 @@ There is one position too few: each sentence loses its last word.
 The mask is turned round: True belongs to the words, False to the padding.
     < => >=
     < => >
-The words are taken to stand at the end. Here padding follows the words.
-    < valid => >= num_positions - valid
-The axes are exchanged: a row is a sentence, a column a position.
-    => return (torch.arange(num_positions) < valid_lens[:, None]).T
-Position number n is compared with length number n, or the sizes don't fit. Which shape
-must the lengths have, so that each of them meets each position?
+Lengths (B,) meet positions (K,). Which shape lets each length meet each position?
     [:, None] =>
-    [:, None] => ;; < => <=
     [:, None] => [None]
-One sentence's length is used for all.
-    valid_lens[:, None] => valid_lens[:1].repeat(len(valid_lens))[:, None]
-    valid_lens[:, None] => valid_lens.max().repeat(len(valid_lens))[:, None]
-Each sentence's first word is missing, or the mask stands one position too far to the
-right: indices begin at 0.
-    => k = torch.arange(num_positions)\n    return (k > 0) & (k < valid_lens[:, None])
-    => k = torch.arange(num_positions)\n    return (k > 0) & (k <= valid_lens[:, None])
-These are differences of lengths and indices. Which comparison of the two makes them
-True or False?
-    < => -
-    => return valid_lens[:, None] - torch.arange(num_positions)
-Python's `range` can't be compared with a tensor. What makes a tensor of the same
-numbers?
+Python's `range` can't be compared with a tensor. What makes a tensor of its numbers?
     torch.arange => range
     => return valid_lens[:, None] > range(num_positions)
     torch.arange(num_positions) => list(range(num_positions))
-There are as many columns as sentences, or as the longest sentence has words. How many
-are asked for?
-    (num_positions) => (len(valid_lens))
-    (num_positions) => (valid_lens.max())
-There is a column too few, or too many: which numbers does arange give?
-    (num_positions) => (num_positions - 1)
-    (num_positions) => (num_positions + 1)
-    (num_positions) => (1, num_positions)
 """,
 )
 
@@ -221,43 +175,26 @@ def my_causal_weights(X, valid_lens):  # (B, N, N), (B,) -> (B, N, N)
         ],
     },
     r"""
-Padding is seen: which is the last word that a query may see in a sentence that ends
-before the query's own place?
+Padding is seen. Which is the last word for a query beyond the end of its sentence?
     torch.minimum(upto, valid_lens[:, None]) => upto.expand(len(X), -1)
 The lengths stop one short: the last of N queries may see N words.
     X.shape[1] + 1 => X.shape[1]
-Each query sees all the words of its sentence, those to come included. Of the two
-limits the smaller must hold.
+Each query sees the words to come, too. Of the two limits the smaller must hold.
     torch.minimum(upto, valid_lens[:, None]) => valid_lens
-    torch.minimum => torch.maximum
-    => return X.softmax(-1)
-A query doesn't see its own word, and the first query sees nothing: what is the length
-for the first query?
+A query doesn't see its own word. Which length belongs to the first query?
     torch.arange(1, X.shape[1] + 1) => torch.arange(X.shape[1])
 The mask is turned round: a query sees words to come, and not those before it.
     => return X.masked_fill(torch.ones_like(X).tril(-1).bool(), -torch.inf).softmax(-1)
-The limits run backwards: the first query sees the most words, and the last query one.
-    (upto => (upto.flip(0)
 These are lengths. Give them, with the scores, to masked_softmax.
     => return torch.minimum(torch.arange(1, X.shape[1] + 1), valid_lens[:, None])
-Python's min asks whether one tensor as a whole is smaller. Which function of torch
-compares number by number?
+Python's min compares tensors as a whole. Which function of torch goes number by number?
     torch.minimum => min
-    torch.minimum(upto, valid_lens[:, None]) => min(valid_lens[:, None], upto)
-1 to N alone has no axis for the sentences. Lengths (B, N) are asked for, and in a short
-sentence the padding limits them, too.
-    torch.minimum(upto, valid_lens[:, None]) => upto
-    torch.minimum(upto, valid_lens[:, None]) => upto[None]
-The sentences' lengths have no axis of their own: query number n is limited by length
-number n, or the sizes don't fit. Lengths (B, N) are asked for.
+Lengths (B,) meet limits (N,), and (B, N) is asked for. Which axis do the lengths lack?
     valid_lens[:, None] => valid_lens
-    valid_lens[:, None] => valid_lens ;; (upto => (upto[None]
 The mask comes after the softmax, so the rows sum to less than 1.
     => return X.softmax(-1).tril()
 Hidden scores are set to 0, and exp(0) is 1: they take part in the sum.
     => return X.tril().softmax(-1)
-The weights sum to 1 over the queries, not over the keys. Which axis did you normalise?
-    => return X.masked_fill(torch.ones_like(X).triu(1).bool(), -torch.inf).softmax(1)
 """,
     given=("utils.attention.",),
     names={"masked_softmax": attention_weights},

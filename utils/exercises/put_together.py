@@ -5,6 +5,7 @@ returns {a sentence: is it to be said?}; the first that is ends the exercise.
 """
 
 import json
+import re
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
@@ -53,6 +54,11 @@ def returned(answer, before, *arguments, wanted, fits, grad=False):
     check_attempted(getattr(type(answer), "forward", answer), outcome)
     if outcome.error or not fits(outcome.value):
         said = kind(outcome, right) or ["It should run, and return {}.", wanted]
+        if re.search("of dimensions: got (3 and 2|2 and 3)", str(outcome.error)):
+            said = [
+                "`step` reads embedded words, (B, 1, E), and here ids came. Embed them "
+                "first, or give my_greedy the method that reads ids."
+            ]
         raise Fault(*said, lines=difference(outcome, right))
     return outcome.value
 
@@ -64,11 +70,17 @@ def check_shape(name, value, *size):
         raise Fault(*said, lines=[name, *difference(came, wanted)])
 
 
+def are_two(value):
+    return isinstance(value, tuple | list) and len(value) == 2
+
+
 class Questions:
     """About a model, and a function that translates by it."""
 
     def __init__(self, model, translate):
         self.model, self.translate = model, translate
+        named = model.named_parameters()
+        self.keys = {n: p for n, p in named if n.endswith("U.weight")}  # (H, D) each
         pairs = {len(p.source): p for p in held_out()[0]}
         self.pairs = [pairs[length] for length in (5, 8, 9, 11, 13)]
         self.batch = Batch.from_pairs(self.pairs, *held_out()[1])
@@ -76,10 +88,6 @@ class Questions:
     def forward(self, batch, words=None, grad=False):
         """Logits (B, T, V) and weights (B, T, S), for other words read, too."""
         words = batch.target_in if words is None else words
-
-        def are_two(value):
-            return isinstance(value, tuple | list) and len(value) == 2
-
         arguments = batch.source, words, batch.source_lens
         wanted = {"wanted": "two things, the weights last", "fits": are_two}
         logits, weights = returned(self.model, (), *arguments, **wanted, grad=grad)
@@ -98,7 +106,31 @@ class Questions:
 
         arguments = (self.model,), batch.source, batch.source_lens, MAX_STEPS
         wanted = f"a list of {len(batch.source)} lists of at most {MAX_STEPS} ids"
-        return returned(self.translate, *arguments, wanted=wanted, fits=are_rows)
+        wanted = {"wanted": f"{wanted}, plain whole numbers", "fits": are_rows}
+        return returned(self.translate, *arguments, **wanted)
+
+    def is_your_own(self):
+        """Is every part of the model the learner's, but the bridge?"""
+        kinds = {kind for part in self.model.modules() for kind in type(part).__mro__}
+        lent = {k.__name__ for k in kinds if k.__module__.startswith("utils.")}
+        said = "The course's {} is in your model. Put your own class in its place."
+        return {said: min(lent - {"Bridge"}, default="")}
+
+    def reads_both_ways(self):
+        """Do the encoder's results have their shapes, and do both directions read?"""
+        ids, lens = self.batch.source, self.batch.source_lens
+        other = ids.index_put((torch.arange(len(ids)), lens - 1), torch.tensor(7))
+        wanted = {"wanted": "two things, the outputs and the state", "fits": are_two}
+        firsts, H = [], max((p.shape[1] for p in self.keys.values()), default=128)
+        for words in (ids, other):  # the last one is another
+            outputs, state = returned(self.model.encoder, (), words, lens, **wanted)
+            check_shape("MyEncoder's outputs (B, S, H)", outputs, *ids.shape, H)
+            check_shape("MyEncoder's state (1, B, H)", state, 1, len(ids), H)
+            firsts.append(outputs[:, 0])
+        return {
+            "Your encoder reads in one direction only: its output at the first word "
+            "doesn't change with the last word.": same(*firsts)
+        }
 
     def weighs(self):
         """Does a row of weights sum to 1 over the real words, without the padding?"""
@@ -151,8 +183,7 @@ class Questions:
         ones = torch.ones_like(self.batch.source_lens)  # one word has weight 1, always
         word = self.batch._replace(source=self.batch.source[:, :1], source_lens=ones)
         idle = ", ".join(self.idle(self.batch))
-        keys = {n for n, _ in self.model.named_parameters() if n.endswith("U.weight")}
-        mixed = keys.difference(self.idle(word))
+        mixed = self.keys.keys() - self.idle(word)
         return {
             "No gradient comes from the first step's logits to {}. Is it used, does "
             "the GRU read the context of its own step, is the first state zero? Does "
@@ -163,16 +194,14 @@ class Questions:
 
     def projects_once(self):
         """Does a row of weights change with the sign of U? U twice has none."""
-        named = self.model.named_parameters()
-        keys = [p for name, p in named if name.endswith("U.weight")]
         rows = []
         for _ in range(2):  # twice turned round, it is as it was
             rows.append(self.forward(self.batch)[1])
-            for parameter in keys:
+            for parameter in self.keys.values():
                 parameter.data.neg_()
         return {
             "The keys are multiplied by U twice. attend gets them projected already: "
-            "which matrix leaves them as they are?": keys and same(*rows),
+            "which matrix leaves them as they are?": self.keys and same(*rows),
         }
 
     def is_the_same_alone(self):
@@ -211,8 +240,9 @@ class Questions:
 
     def asked(self, loss, step):
         """The words if all is right; else the Fault of what isn't."""
-        first = self.weighs, self.goes_in_order, self.can_learn, self.projects_once
-        for question in (*first, self.is_the_same_alone, self.writes_the_best):
+        first = self.is_your_own, self.reads_both_ways, self.weighs, self.goes_in_order
+        then = self.can_learn, self.projects_once, self.is_the_same_alone
+        for question in (*first, *then, self.writes_the_best):
             for sentence, so in question().items():
                 if so:
                     raise Fault(sentence, so)

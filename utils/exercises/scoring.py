@@ -49,7 +49,6 @@ The tanh stands at the wrong place: what is added before it, and what comes afte
     torch.tanh(q + k) => (torch.tanh(q) + torch.tanh(k))
 W and U are exchanged, or one is used for both. W is for the queries, U for the keys.
     queries @ W => queries @ U ;; keys @ U => keys @ W
-    queries @ W => queries @ U
     keys @ U => keys @ W
 A matrix stands on the left, or isn't transposed. Here the vectors are rows of a batch.
     .T) => )
@@ -61,19 +60,12 @@ v is missing: it says how much each of the H numbers counts.
 v stands on the left, so the product runs along the keys. Which axis has H numbers?
     torch.tanh(q + k) @ v => v @ torch.tanh(q + k)
 The projections are multiplied. The formula adds them, and takes tanh of the sum.
-    q + k => q * k
     => return (queries @ W.T) @ (keys @ U.T).transpose(1, 2)
 These are weights. Scores are asked for, the numbers before the softmax.
     return torch.tanh(q + k) @ v => return (torch.tanh(q + k) @ v).softmax(dim=-1)
 """,
     gradients=True,
 )
-
-JOINED_STAGES = {
-    "Each query s is joined with each key h, s first: [s; h]. M projects it, then tanh "
-    "and v make a score. A row is a query's, a column a key's.": _joined(PLAIN),
-    OTHER_SIZES: _joined(OTHER),
-}
 
 joined_scores = Exercise(
     "joined_scores",
@@ -84,7 +76,13 @@ def scores_of_joined(queries, keys, M, v):  # (B, Q, ...), (B, K, ...) -> (B, Q,
     h = keys.unsqueeze(1).expand(B, Q, K, -1)
     return torch.tanh(torch.cat((s, h), dim=-1) @ M.T) @ v
 """,
-    JOINED_STAGES,
+    {
+        "Each query s is joined with each key h, s first: [s; h]. M projects it, then "
+        "tanh and v make a score. A row is a query's, a column a key's.": (
+            _joined(PLAIN)
+        ),
+        OTHER_SIZES: _joined(OTHER),
+    },
     """
 The key comes first. In [s; h] the left columns of M belong to the query.
     (s, h) => (h, s)
@@ -102,12 +100,6 @@ expand can only fill an axis of length 1. Where does each of the two need one?
 The tanh is missing, or comes too late: it stands before the product with v.
     torch.tanh => 1 *
     M.T) @ v => M.T @ v)
-v is missing: it says how much each of the H numbers counts.
-    ) @ v => ).sum(dim=-1)
-v stands on the left, so the product runs along the keys. Which axis has H numbers?
-    return => return v @ ;; ) @ v => )
-These are weights. Scores are asked for, the numbers before the softmax.
-    return => return F.softmax( ;; ) @ v => ) @ v, dim=-1)
 """,
     gradients=True,
     names={"scores": additive_scores.made(additive_scores.solution)},
@@ -136,16 +128,8 @@ A product of matrices must sum over the keys here. Which axis of each of the two
     => return values.transpose(1, 2) @ weights
     => return weights @ values.transpose(1, 2)
     => return weights.transpose(1, 2) @ values
-The values of one sentence are used for all, or its weights.
-    => return weights @ values[0]
-    => return weights[0] @ values
 Only the last key counts: `=` writes over the sum so far. What adds to it?
     => return weights[:, :, -1:] * values[:, -1:]
-The weights are never read: this is the plain mean of the values, or their sum.
-    => return values.mean(dim=1)
-    => return values.mean(dim=1, keepdim=True).expand(-1, weights.shape[1], -1)
-The weights sum to 1 over the keys already. Here they go through another softmax.
-    weights. => weights.softmax(dim=-1).
 """,
     gradients=True,
 )
@@ -173,14 +157,8 @@ One sum is taken over several rows. Each row must sum to 1 by itself.
 The sums have lost their axis, or have it at another place. What does keepdim do?
     , keepdim=True =>
     dim=-1, keepdim=True => dim=1
-The weights are normalised twice, over the keys and over the queries.
-    => return scores.softmax(-1).softmax(1)
 Without exp a weight can be negative, or the sum 0.
     torch.exp(scores) => scores
-The exps aren't divided by their sum.
-    / exps.sum(dim=-1, keepdim=True) =>
-These are logarithms of the weights.
-    => return scores.log_softmax(dim=-1)
 """,
     gradients=True,
 )

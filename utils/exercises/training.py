@@ -47,11 +47,16 @@ The more padding, the smaller the loss. What is counted below the line?
     (nats * real).sum() / real.sum() => (nats * real).mean()
 The nats are added, but not divided by the number of real words in the batch.
     / real.sum() =>
-    real.sum() => len(real)
 This is the mean of the sentences' means: a word of a short sentence counts more.
     (nats * real).sum() / real.sum() => ((nats * real).sum(1) / real.sum(1)).mean()
 The sign is missing: a loss is minus the log-probability.
     -log_probs => log_probs
+Give gather an index with as many axes as the logits have: targets.unsqueeze(-1).
+    .gather(2, targets.unsqueeze(2)).squeeze(2) => .gather(2, targets)
+    .gather(2, targets.unsqueeze(2)).squeeze(2) => [range(len(targets)), targets]
+gather leaves a last axis of length 1: squeeze(-1) takes it away.
+    .squeeze(2) =>
+    .squeeze(2) => ;; nats * real => real * nats
 Softmax is applied twice: log_softmax and cross_entropy take the logits as they are.
     .log_softmax => .softmax(-1).log_softmax
 cross_entropy looks for the words in axis 1. Flatten two axes, or exchange two.
@@ -61,38 +66,6 @@ reshape and view move no axis: they mix the words. transpose exchanges two axes.
         targets, ignore_index=0)
 """,
     gradients=True,
-)
-
-epoch_loss = Exercise(
-    "epoch_loss",
-    """
-def mended_epoch_loss(losses, tokens):  # two lists of numbers -> a number
-    total = sum(loss * n for loss, n in zip(losses, tokens, strict=True))
-    return total / sum(tokens)
-""",
-    {
-        "A batch's loss is the mean over its words. The epoch's is the mean over the "
-        "words of all batches: what have the words of a batch lost together?": [
-            ([2.0, 8.0, 3.0, 5.0], [3, 1, 4, 2]),
-            ([5.0, 1.0], [2, 6]),
-            ([3.0, 1.0, 2.0, 4.0], [1, 2, 3, 4]),
-            ([0.5], [7]),
-        ],
-    },
-    r"""
-This is the mean of the batches' means: a word in a small batch counts more.
-    => return sum(losses) / len(losses)
-The losses are means already. Weigh each by its number of words before adding.
-    loss * n => loss
-The sum isn't divided by the number of all words.
-    / sum(tokens) =>
-    sum(tokens) => len(tokens)
-Two lists can't be multiplied. zip gives their numbers in pairs.
-    => return sum(losses * tokens) / sum(tokens)
-Only one batch is counted. Is it = where += is meant, or a `return` inside the loop?
-    => return losses[-1] * tokens[-1] / sum(tokens)
-    => return losses[0] * tokens[0] / sum(tokens)
-""",
 )
 
 LOSS = mean_loss.made(mean_loss.solution)
@@ -153,8 +126,7 @@ The gradients of the step before are still there: backward adds to them.
     optimizer.zero_grad() => pass
 No parameter has changed. Which three calls make an update, and in which order?
     loss.backward() => pass
-The gradient isn't clipped to the norm `clip`. Is that the number which the function
-gets, and between which two calls does it stand?
+The gradient isn't clipped to the norm `clip`. Between which two calls must that stand?
     torch.nn.utils.clip_grad_norm_(model.parameters(), clip) => pass
 The loss compares the logits with target_in, which the decoder has just read.
     batch.target_out => batch.target_in
@@ -223,22 +195,19 @@ Adam is made anew for each batch: it forgets the gradients that it has seen.
         lr=learning_rate * (1 - k / len(batches)))
 The learning rate doesn't fall: it is the same at every update.
     * (1 - k / len(batches)) =>
-The learning rate rises from 0 where it should fall to 0.
-    (1 - k / len(batches)) => k / len(batches)
-It falls too fast: each update makes the last one's rate smaller. Begin with
-learning_rate every time.
+It falls too fast: each update makes the last one's rate smaller.
     = learning_rate * => *=
-The learning rate ends above 0, or falls too early: k counts from 0 to one less than
-the number of batches.
+`*` comes before `-`: learning_rate * 1 - k / n needs brackets.
+    (1 - k / len(batches)) => 1 - k / len(batches)
+The new learning rate comes too late: set it before the update that it is meant for.
+    optimizer.param_groups[0]["lr"] = learning_rate * (1 - k / len(batches)) =>
+        pass ;; 1.0)) => 1.0))\n        optimizer.param_groups[0]["lr"] =
+        learning_rate * (1 - k / len(batches))
+The rate ends above 0, or falls too early: k counts from 0 to len(batches) - 1.
     1 - k / len => 1 - (k + 1) / len
     k / len(batches) => k / (len(batches) - 1)
-The losses of all updates are asked for, in a list.
-    return losses => return losses[-1]
-    return losses => return sum(losses) / len(losses)
 The loop ends after its first update. Is the `return` inside it?
     return losses =>     return losses
-This is plain gradient descent: Adam is asked for.
-    Adam => SGD
 """,
     unwrap=_training,
     given=("utils.training.", "utils.guards."),
@@ -296,9 +265,8 @@ Words that come after <eos> are kept. Where does each sentence end?
     if 2 in row => if False
     if 2 in row => if False ;; ended.all() => False
     row[: row.index(2)] if 2 in row else row => [i for i in row if i != 2]
-All sentences are stopped as soon as one, or the first, has ended.
+All sentences are stopped as soon as one has ended.
     ended.all() => ended.any()
-    ended.all() => ended[0]
 <bos> is among the words. It is read, and never written.
     return [row => return [[1] + row
 The word just written isn't read at the next step: each step reads <bos> again.
@@ -310,9 +278,6 @@ The loop makes one step too few, or too many: max_steps words may be written.
     range(max_steps) => range(max_steps + 1)
 A sentence that max_steps has cut off has no <eos>, and `index` finds nothing.
     if 2 in row else row =>
-Tensors came where Python's ints are asked for: see tolist() and item().
-    return [ => return [[torch.tensor([i]) for i in row] for row in [ ;; rows] => rows]]
-    return [ => return [torch.tensor(row) for row in [ ;; rows] => rows]]
 `step` reads (B, 1), a row for each sentence. Which shape has the word that it gets?
     torch.full((batch_size, 1), 1) => torch.tensor([1])
     argmax(dim=-1) => argmax(dim=-1)[:, 0] ;; word[:, 0] => word
@@ -347,7 +312,6 @@ The gates are exchanged: their order in W, U and b is i, f, g, o, and f keeps th
     i, f, g, o = => i, f, o, g =
 The candidate g is between -1 and 1: tanh makes it, and not the sigmoid.
     g = torch.tanh(g) => g = torch.sigmoid(g)
-    g = torch.tanh(g) => pass
 The gates i, f and o are shares, between 0 and 1. Which function makes each so?
     torch.sigmoid => torch.tanh
     torch.sigmoid =>
@@ -356,7 +320,6 @@ The state is o times the tanh of the new cell. Is the tanh missing, or is the ce
     c = f => new = f ;; return h, c => return h, new
 The new cell has shares of their own, f of the old cell and i of g, as a GRU hasn't.
     i * g => (1 - f) * g
-    i * g => g
 Two results are asked for: first the new h, then the new c.
     return h, c => return c, h
     return h, c => return h

@@ -1,14 +1,7 @@
 """The exercises of notebook 01. B sentences, S source and T target positions."""
 
-import torch
-
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw
-
-
-def _case(seed, numbers, *shape):
-    return *draw(seed, shape), torch.tensor(numbers)
-
+from utils.exercises.inputs import case, draw
 
 pad = Exercise(
     "pad",
@@ -42,8 +35,6 @@ These are the lengths after padding. Each sentence keeps its own.
     torch.tensor(lens) => torch.tensor([len(ids) for ids in rows])
 <eos> is a word for the encoder: it counts in the length.
     torch.tensor(lens) => torch.tensor(lens) - 1
-The padding is 2, which is <eos>. Padding has the id 0.
-    [0] => [2]
 """,
 )
 
@@ -56,11 +47,11 @@ def rows_of(ids, table):  # (B, S), (V, E) -> (B, S, E)
     {
         "Each id is the number of a row, counted from 0. In the result, (B, S, E), the "
         "row of the table stands where its id stands in `ids`.": [
-            _case(5, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
-            _case(1, [[2, 2, 6], [1, 4, 2]], 7, 4)[::-1],
-            _case(2, [[3, 1, 2, 2, 0]], 5, 6)[::-1],
-            _case(3, [[1, 6], [8, 3], [7, 3], [5, 5]], 9, 5)[::-1],
-            _case(4, [[2, 0, 1], [1, 1, 0], [2, 1, 0]], 3, 3)[::-1],
+            case(5, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
+            case(1, [[2, 2, 6], [1, 4, 2]], 7, 4)[::-1],
+            case(2, [[3, 1, 2, 2, 0]], 5, 6)[::-1],
+            case(3, [[1, 6], [8, 3], [7, 3], [5, 5]], 9, 5)[::-1],
+            case(4, [[2, 0, 1], [1, 1, 0], [2, 1, 0]], 3, 3)[::-1],
         ],
     },
     """
@@ -68,22 +59,22 @@ Columns are picked. Which axis of the table counts the words?
     table[ids] => table[:, ids]
 Integers meet floats in a product of matrices. What makes floats of them?
     table[ids] => F.one_hot(ids, len(table)) @ table
-The ids are multiplied, as if word 6 were twice word 3. An id only says which row.
-    table[ids] => ids.float() @ table
 one_hot isn't told how many words there are: its rows end at this batch's largest id.
     table[ids] => F.one_hot(ids).float() @ table
-    table[ids] => F.one_hot(ids) @ table
 These are the one-hot vectors. What is each of them multiplied by?
     table[ids] => F.one_hot(ids, len(table))
-The words of a sentence are added up. Each word keeps its own vector.
-    table[ids] => table[ids].sum(dim=1)
 Only the first sentence is looked up. Where does `return` stand?
     table[ids] => table[ids[0]]
 """,
     gradients=True,
 )
 
-GRU_SIZES = [(2, 3, 4), (2, 3, 4), (2, 2, 2), (5, 4, 2), (1, 2, 3)]  # B, E, H
+
+def _drawn(*sizes):
+    shapes = [((B, E), (B, H), (3 * H, E), (3 * H, H), (3 * H,)) for B, E, H in sizes]
+    return [draw(n, *each) for n, each in enumerate(shapes)]
+
+
 SENTENCES = ([5, 6, 7],), ([8, 4, 9],), ([4],), ([11, 5, 5, 9, 30],)
 
 gru_step = Exercise(
@@ -99,10 +90,12 @@ def one_step(x, h, W, U, b):  # (B, E), (B, H), (3H, E), (3H, H), (3H,) -> (B, H
 """,
     {
         "Follow the formulas one by one: r and z, n, the new state. A row of x is "
-        "one word, and a row of W and U makes one number of a gate.": [
-            draw(n, (B, E), (B, H), (3 * H, E), (3 * H, H), (3 * H,))
-            for n, (B, E, H) in enumerate(GRU_SIZES)
-        ],
+        "one word, and a row of W and U makes one number of a gate.": _drawn(
+            (5, 3, 4), (5, 3, 4)
+        ),
+        "Here are other sizes. Is one written into your code, or squeezed away?": (
+            _drawn((2, 2, 2), (5, 4, 2), (1, 2, 3))
+        ),
     },
     """
 The reset and update gates are exchanged: in the order r, z, n, or where one is used.
@@ -125,13 +118,19 @@ The bias is missing, or is added twice.
 The reset gate must multiply what is read of the old state, and nothing else.
     r * state_n => state_n
     word_n + r * state_n => r * (word_n + state_n)
-    word_n + r * state_n => r * word_n + state_n
 A gate is between 0 and 1, a candidate between -1 and 1. Which function makes each so?
     torch.sigmoid => torch.tanh
     torch.sigmoid =>
     torch.tanh =>
 The sentences are cut into three, and not the gates. Along which axis do those stand?
     , dim=-1) => )
+Your product is (3H, B), and (B, 3H) is wanted: x @ W.T, and h @ U.T in the same way.
+    x @ W.T).chunk(3, dim=-1) => W @ x.T).chunk(3)
+    x @ W.T => W @ x.T
+    x @ W.T => W @ x.T ;; h @ U.T => U @ h.T
+The blocks of W and U are rows: cut them along axis 0, or cut the products.
+    (x @ W.T) => W ;; (h @ U.T + b) => U
+    (x @ W.T) => W ;; (word_r => (x @ word_r.T
 """,
     gradients=True,
 )
@@ -157,14 +156,11 @@ Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is giv
     [*ids, 2] => [1, *ids, 2]
 <eos> is missing. A decoder that never learns to write it never ends.
     , 2] => ]
-<bos> is 1, and <eos> is 2.
-    [1, => [2, ;; , 2] => , 1]
 append, insert and extend change a list, and return None. What makes a new list of two?
     [1, *ids] => [1].extend(ids)
     [1, *ids] => ids.insert(0, 1)
     [*ids, 2] => ids.append(2)
     => return ids.insert(0, 1), ids.append(2)
-    => return [1] + ids, [] + ids.append(2)
 A list and a number can't be added. Which list holds the number alone?
     [1, *ids] => 1 + ids
     [*ids, 2] => ids + 2
@@ -182,18 +178,18 @@ def log_of_product(logits, targets):  # (B, T, V), (B, T) -> (B,)
     {
         "The log probability of a sentence is the sum of the log probabilities of its "
         "target words, <eos> included. A softmax over the vocabulary makes them.": [
-            _case(6, [[4, 3, 2], [5, 3, 2]], 2, 3, 6),
-            _case(7, [[3, 6, 4, 2], [4, 5, 6, 2], [3, 3, 4, 2]], 3, 4, 7),
+            case(6, [[4, 3, 2], [5, 3, 2]], 2, 3, 6),
+            case(7, [[3, 6, 4, 2], [4, 5, 6, 2], [3, 3, 4, 2]], 3, 4, 7),
         ],
         "Id 0 is padding. Its positions are no factors; the softmax stays as it is.": [
-            _case(0, [[4, 3, 2], [5, 2, 0]], 2, 3, 6),
-            _case(1, [[3, 2, 0], [3, 5, 2]], 2, 3, 6),
-            _case(2, [[6, 4, 2, 0], [2, 0, 0, 0], [4, 5, 6, 2]], 3, 4, 7),
-            _case(4, [[3, 3, 3, 2], [3, 2, 0, 0], [1, 3, 2, 0], [2, 0, 0, 0]], 4, 4, 4),
+            case(0, [[4, 3, 2], [5, 2, 0]], 2, 3, 6),
+            case(1, [[3, 2, 0], [3, 5, 2]], 2, 3, 6),
+            case(2, [[6, 4, 2, 0], [2, 0, 0, 0], [4, 5, 6, 2]], 3, 4, 7),
+            case(4, [[3, 3, 3, 2], [3, 2, 0, 0], [1, 3, 2, 0], [2, 0, 0, 0]], 4, 4, 4),
         ],
         "One sentence has 80 words, and the product of their probabilities is so small "
         "that it becomes 0, whose log is -inf. First come the logs, then the sum.": [
-            _case(5, [20 * [5, 3, 4, 6] + [2], [4, 6, 2] + 78 * [0]], 2, 81, 9),
+            case(5, [20 * [5, 3, 4, 6] + [2], [4, 6, 2] + 78 * [0]], 2, 81, 9),
         ],
     },
     """
@@ -205,16 +201,18 @@ One number came for the whole batch. Each sentence has its own.
     .sum(dim=1) => .sum()
 The sign is wrong: the log of a number below 1 is negative. (A loss has a minus.)
     return chosen => return -chosen
-This is the probability itself. Its log is asked for.
-    .sum(dim=1) => .sum(dim=1).exp()
 The probabilities are added. They are multiplied, so their logs are added.
     log_softmax => softmax
 The logits are taken as they are. What makes probabilities of them?
     .log_softmax(dim=-1) =>
 The softmax runs over the positions. Over what do the probabilities sum to 1?
     .log_softmax(dim=-1) => .log_softmax(dim=1)
-gather needs an index with as many axes as its numbers have. How many has targets?
+Give gather an index with as many axes as the numbers have: targets.unsqueeze(-1).
     .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => .gather(-1, targets)
+    .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => [range(len(targets)), targets]
+gather leaves a last axis of length 1: squeeze(-1) takes it away.
+    .squeeze(-1) =>
+    .squeeze(-1) => ;; chosen.masked_fill(targets == 0, 0.0) => (chosen*(targets != 0))
 `:` pairs every position with every target. Each position has a target of its own.
     => return logits.log_softmax(-1)[:, :, targets]
 cross_entropy and nll_loss want the words of the vocabulary on axis 1, after the batch.

@@ -141,11 +141,7 @@ def multiplies_wrongly(x, factor):
 CAUSES = [
     (squares, multiplies_wrongly, "in the line return x @ x"),
     (both_ends, lambda numbers: sys.exit(3), "SystemExit"),
-    (
-        squares,
-        lambda x, factor: None if factor else 0,
-        "None came. Is there a `return`",
-    ),
+    (squares, lambda x, f: None if f else 0, "None came. Is there a `return`"),
     (squares, lambda x, factor: right(x, factor).sum().item(), "A float carries no"),
     (squares, lambda x, factor: x.tolist(), "A tensor is asked for, not a list"),
     (squares, lambda x, factor: 3 * right(x, factor), "but for the factor 3."),
@@ -156,6 +152,8 @@ CAUSES = [
     (squares, lambda x, factor: x.T + x, "an axis of length 1 fits every size"),
     (squares, lambda x, factor: torch.cat((x, x.T[:1]), 1), "torch.cat joins tensors"),
     (squares, lambda x, factor: x @ x, "as many columns as the second has rows"),
+    (squares, lambda x, factor: x.y, "Not yet. There is no such name."),
+    (both_ends, lambda n: ([torch.tensor(n[0])], [n[-1]]), "Plain numbers are asked"),
     (squares, lambda queries: queries, "Leave the first line as it was."),
     (both_ends, lambda numbers: {*numbers}, "Expected ([3], [2]) Came {1, 2, 3}"),
     (both_ends, lambda numbers: ([3], [1]), "[2] in part 2 of what is returned Came"),

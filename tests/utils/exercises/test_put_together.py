@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from utils import exercises
+from utils.attention import AdditiveAttention
 from utils.exercises import put_together as own
 from utils.exercises import running
 
@@ -28,14 +29,17 @@ REAL = "real = (torch.arange(X.shape[-1]) < valid_lens[:, None])"
 LOOP = "    for _ in range(max_steps):"
 MISTAKES = {  # what is said: edits of the solution, (old, new)
     "two things, the weights last": [(LAST, "return logits")],
+    "The course's AdditiveAttention is in": [("MyAttention(D", "Additive(D")],
+    "one direction only": [("outputs, state", "outputs[..., :64].tile(2), state")],
+    "MyEncoder's state": [(STATE, "last"), (STATE, STATE.replace(".unsqueeze(0)", ""))],
+    "that reads ids": [("my_greedy(model.decoder", "my_greedy(model.decoder.step")],
+    "plain whole numbers": [(ROWS, "return [[*torch.tensor(row)] for row in rows]")],
     "lists of at most 40 ids": [
         (ROWS, "return rows[:-1]"),
         (ROWS, "return torch.tensor(rows)"),
         ("range(max_steps)", "range(99)"),
     ],
-    "Axis 1 has size": [
-        ("return torch.cat(all_logits, dim=1)", "return all_logits[0]")
-    ],
+    "Axis 1 has": [("return torch.cat(all_logits, dim=1)", "return all_logits[0]")],
     "It should run, and": [("ended |= word[:, 0] == 2", "1 / 0")],
     "Does a loop": [(LOOP, f"    while True:\n        pass\n{LOOP}")],
     "are probabilities": [("dense(output)", "dense(output).softmax(2)")],
@@ -95,7 +99,7 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
 def answers(old="", new=""):
     """The solution's model and functions, edited; it writes many words, and <eos>."""
     assert old in SOLUTION
-    space = {}
+    space = {"Additive": AdditiveAttention}
     exec(SOLUTION.replace(old, new) if old else SOLUTION, space)
     torch.manual_seed(8)
     model = space["MyTranslator"](*map(len, own.held_out()[1]))
