@@ -5,7 +5,6 @@ B sentences in a batch, S source and T target positions, V words in the target
 vocabulary.
 """
 
-import math
 import re
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -142,15 +141,6 @@ def whole_sentences(pair, stops=(".", "?")):
         for links in (pair.alignment, pair.possible)
     )
     return pair._replace(alignment=sure, possible=possible - sure)
-
-
-def forward_share(places):
-    """The share of steps between successive places that don't go back; 1 is monotone.
-
-    places: positions, one a target word. nan for fewer than two.
-    """
-    steps = [b >= a for a, b in pairwise(places)]
-    return sum(steps) / len(steps) if steps else math.nan
 
 
 def longest_gap(weights):

@@ -161,18 +161,18 @@ def load_parameters(model, saved):
 
 
 def pack_vocab(vocab):
-    """A vocabulary as plain values: its language, and its tokens or subword model."""
+    """A vocabulary as plain values: language, tokens or subword model, `extends`."""
     if isinstance(vocab, SubwordVocab):
         return [vocab.lang, base64.b64encode(vocab.model).decode()]
-    return [vocab.lang, vocab.idx_to_token]
+    return [vocab.lang, vocab.idx_to_token, vocab.extends]
 
 
 def unpack_vocab(packed):
     """The vocabulary that `pack_vocab` packed."""
-    lang, content = packed
+    lang, content, *extends = packed  # a file of an earlier edition has no third
     if isinstance(content, str):
         return SubwordVocab(base64.b64decode(content, validate=True), lang)
-    return Vocab.from_tokens(content, lang)
+    return Vocab.from_tokens(content, lang, *extends)
 
 
 def require_saveable(model):

@@ -63,6 +63,13 @@ class Corpus:
             Vocab([pair.target for pair in train], self.target_lang),
         )
 
+    def shared_vocabs(self, left_out=(), extends=False) -> tuple[Vocab, Vocab]:
+        """One vocabulary for both sides, without some words; see Vocab for extends."""
+        sides = [side for pair in self["train"] for side in pair[:2]]
+        kept = [[word for word in side if word not in left_out] for side in sides]
+        languages = self.source_lang, self.target_lang
+        return tuple(Vocab(kept, lang, extends=extends) for lang in languages)
+
     def target_texts(self, split) -> list[str]:
         """The target sentences of a split, as texts to score a translation against."""
         return [text_of(pair.target, self.target_lang) for pair in self[split]]
@@ -85,6 +92,16 @@ def text_of(sentence, lang) -> str:
 def encode(sentences, vocab: Vocab) -> list[list[int]]:
     """The ids of each sentence, a list of words or a text, <eos> appended."""
     return [[*vocab.encode(sentence).ids, EOS_ID] for sentence in sentences]
+
+
+def encode_pairs(pairs, src_vocab, tgt_vocab) -> tuple[list[list[int]], ...]:
+    """The ids of all sources and of all targets, <eos> appended to each."""
+    sources = [src_vocab.encode(pair.source) for pair in pairs]
+    targets = [
+        tgt_vocab.extended(source).encode(pair.target)
+        for source, pair in zip(sources, pairs, strict=True)
+    ]
+    return tuple([[*x.ids, EOS_ID] for x in side] for side in (sources, targets))
 
 
 def pad(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,9 +144,7 @@ class Batch(NamedTuple):
     @classmethod
     def from_pairs(cls, pairs, src_vocab, tgt_vocab):
         """From pairs; ValueError if there is none."""
-        sources = encode([pair.source for pair in pairs], src_vocab)
-        targets = encode([pair.target for pair in pairs], tgt_vocab)
-        return cls.from_ids(sources, targets)
+        return cls.from_ids(*encode_pairs(pairs, src_vocab, tgt_vocab))
 
 
 POOL = 50  # batches sorted by length together
@@ -179,9 +194,7 @@ class BatchLoader:
         shuffle=True,
     ):
         check_loader(pairs, batch_size)
-        sources = encode([pair.source for pair in pairs], src_vocab)
-        targets = encode([pair.target for pair in pairs], tgt_vocab)
-        self.ids = list(zip(sources, targets, strict=True))
+        self.ids = list(zip(*encode_pairs(pairs, src_vocab, tgt_vocab), strict=True))
         self.batch_size, self.seed = batch_size, seed
         self.bucketed, self.shuffle = bucketed, shuffle
 

@@ -300,6 +300,7 @@ def translate_tokens(model, sentences, src_vocab, tgt_vocab, **options):
 
 def _translation(source, tgt_vocab, ids, log_prob, weights):
     ids = ids[ids != PAD_ID].cpu()  # PAD stands after <eos> alone
+    tgt_vocab = tgt_vocab.extended(source)
     tokens, source_tokens = tgt_vocab.to_tokens(ids), [*source.tokens, EOS]
     if weights is not None:
         weights = weights[: len(tokens), : len(source_tokens)].cpu()

@@ -123,26 +123,6 @@ def exact_match(hypotheses, references):
     return sum(list(a) == list(b) for a, b in pairs) / len(references)
 
 
-def rouge(hypotheses, references):
-    """Mean ROUGE F-measures, 0 to 100 (Lin, 2004), by the package rouge-score.
-
-    Lists of lists of words -> {"rouge1": .., "rouge2": .., "rougeL": ..}: single words
-    in common, pairs of neighbours in common, the longest common subsequence.
-    """
-    from rouge_score.rouge_scorer import RougeScorer  # here, since it takes a second
-
-    kinds = ("rouge1", "rouge2", "rougeL")
-    scorer = RougeScorer(kinds, use_stemmer=False)
-    rows = [
-        scorer.score(" ".join(reference), " ".join(hypothesis))
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-    return {
-        kind: 100 * sum(row[kind].fmeasure for row in rows) / len(rows)
-        for kind in kinds
-    }
-
-
 def _corpus_score(scorer, hypotheses, references) -> float:
     hypotheses = _sentences("hypotheses", hypotheses)
     references = _sentences("references", references)

@@ -78,7 +78,8 @@ def recurrent(
         options["attention"] = build_attention(options.pop("score"), *sizes)
     sizes = num_layers, dropout
     size = direction_size(D, bidirectional)
-    encoder = Seq2SeqEncoder(src_vocab_size, embed_size, size, *sizes, bidirectional)
+    encoder_class = getattr(decoder_class, "encoder_class", Seq2SeqEncoder)
+    encoder = encoder_class(src_vocab_size, embed_size, size, *sizes, bidirectional)
     sizes = tgt_vocab_size, embed_size, num_hiddens, *sizes, D
     return EncoderDecoder(encoder, decoder_class(*sizes, **options))
 
@@ -182,6 +183,7 @@ KINDS = {
     "luong": partial(recurrent, variants.LuongDecoder),
     "local": partial(recurrent, variants.LocalDecoder),
     "luong local": partial(recurrent, variants.LuongLocalDecoder),
+    "pointer": partial(recurrent, variants.PointerDecoder),
     "translator": partial(translator, translators.TranslatorDecoder),
     "released translator": partial(translator, translators.ReleasedTranslatorDecoder),
     "conditional translator": partial(

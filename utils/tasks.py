@@ -276,6 +276,40 @@ def dates(sizes=DATE_SIZES, seed=0) -> Corpus:
     return Corpus("Dates", "en", "en", draw_splits(sizes, draw_date, seed))
 
 
+# Words to copy: some are left out of a vocabulary; for each, one that no corpus has
+
+LEFT_OUT = {
+    "names": "alice eva nina sophie laura hugo simon victor david daniel".split(),
+    "headlines": [*REPORTERS[::2], *GOODS[::2]],
+}
+OTHERS = (
+    "anna odile emma iris alice ines eva agnes marie rita julie lina clara mona nina "
+    "carla sophie vera laura hanna paul rolf luc frank thomas peter hugo otto martin "
+    "robert simon bruno victor cedric david gaston daniel rene leo marco"
+).split()
+UNSEEN = {  # of names: alike in gender, and in a vowel that comes first
+    "names": dict(zip(OTHERS[::2], OTHERS[1::2], strict=True)),
+    "headlines": dict(
+        zip(
+            (*REPORTERS, *GOODS),
+            "pilot judge sailor tailor miller guard dancer spy guitar ladder lamp drum "
+            "mirror kettle candle carpet".split(),
+            strict=True,
+        )
+    ),
+}
+
+
+def exchange(pairs, words):
+    """The pairs that have one of these words, which is changed: {word: new word}."""
+    found = [pair for pair in pairs if words.keys() & {*pair.source}]
+    sides = [[tuple(words.get(w, w) for w in s) for s in p[:2]] for p in found]
+    return [
+        pair._replace(source=source, target=target)
+        for pair, (source, target) in zip(found, sides, strict=True)
+    ]
+
+
 # What the tasks share
 
 

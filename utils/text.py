@@ -9,6 +9,7 @@ from utils.languages import check_language
 
 PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
+SLOTS = 20  # how many unknown words of a sentence a model can copy
 
 _HAN = "[\u3400-\u4dbf\u4e00-\u9fff]"  # Chinese characters
 _WORD = r"[^\W_]+(?:['-][^\W_]+)*"
@@ -140,15 +141,22 @@ class Encoded(NamedTuple):
 
 
 class Vocab:
-    """The tokens of one language and their ids: SPECIALS, then by falling frequency."""
+    """The tokens of one language and their ids: SPECIALS, then by falling frequency.
 
-    def __init__(self, sentences, lang, stored=None):
+    extends: in each sentence, the first SLOTS unknown words of the source get the ids
+    after the vocabulary's own, in source and target alike, so that they can be copied.
+    """
+
+    extends = False
+
+    def __init__(self, sentences, lang, stored=None, extends=False):
         ranked = stored or [*SPECIALS, *rank_tokens(sentences)]
         self.lang, self.idx_to_token = check_language(lang), ranked
+        self.extends = extends
         self.token_to_idx = {token: i for i, token in enumerate(ranked)}
 
     @classmethod
-    def from_tokens(cls, tokens, lang):
+    def from_tokens(cls, tokens, lang, extends=False):
         """From idx_to_token of a stored Vocab; ValueError for what is none."""
         tokens = list(check_tokens(tokens))
         sound = all(isinstance(token, str) for token in tokens)
@@ -157,7 +165,7 @@ class Vocab:
                 f"a stored vocabulary begins with {', '.join(SPECIALS)} and has each "
                 f"token once, unlike this one: {tokens[:8]}"
             )
-        return cls([], lang, stored=tokens)
+        return cls([], lang, stored=tokens, extends=extends)
 
     def __len__(self):
         return len(self.idx_to_token)
@@ -190,7 +198,20 @@ class Vocab:
         """
         words = read_words(sentence, self.lang, self)
         ids = [self.token_to_idx[word] if word in self else UNK_ID for word in words]
-        return Encoded(ids, words, [word for word in words if word not in self])
+        found = Encoded(ids, words, [word for word in words if word not in self])
+        return (
+            found._replace(ids=self.extended(found)[words]) if self.extends else found
+        )
+
+    def extended(self, source: Encoded):
+        """The vocabulary for both sides of a pair: itself, or this source's words too.
+
+        (See et al., 2017, section 2.2.)
+        """
+        if not (self.extends and source.unknown):
+            return self
+        words = [*dict.fromkeys(source.unknown)][:SLOTS]
+        return Vocab([], self.lang, stored=[*self.idx_to_token, *words])
 
     def to_words(self, ids) -> list[str]:
         """The words that ids spell; specials are left out, but <unk>."""

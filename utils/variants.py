@@ -1,4 +1,4 @@
-"""What notebooks 08 and 09 put in place of a part of `seq2seq`, to compare.
+"""What notebooks 08, 09 and 12 put in place of a part of `seq2seq`, to compare.
 
 Each gives another part to the decoder it comes from, or overrides one method of it. A
 decoder that remembers more than `AttentionState` holds has a state of its own.
@@ -10,6 +10,7 @@ from collections import namedtuple
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from utils.attention import BilinearAttention, masked_softmax
 from utils.guards import require_one_of, require_whole
@@ -18,8 +19,10 @@ from utils.seq2seq import (
     AttentionState,
     Bridge,
     Seq2SeqAttentionDecoder,
+    Seq2SeqEncoder,
     make_gru,
 )
+from utils.text import SLOTS, UNK_ID
 
 
 class FedState(namedtuple("FedState", [*AttentionState._fields, "fed"])):
@@ -130,3 +133,51 @@ class LocalDecoder(LocalMixin, Seq2SeqAttentionDecoder):
 
 class LuongLocalDecoder(LocalMixin, LuongDecoder):
     """Update to s_i; then attend with s_i, near a place, as Luong et al. did."""
+
+
+class PointerEncoder(Seq2SeqEncoder):
+    """It reads a word beyond the vocabulary as <unk>, and hands the ids on."""
+
+    def forward(self, X, valid_lens):
+        known = X.masked_fill(X >= self.embedding.num_embeddings, UNK_ID)
+        return *super().forward(known, valid_lens), X
+
+
+class PointerState(namedtuple("PointerState", [*AttentionState._fields, "source"])):
+    """`AttentionState`, and `source`, (B, S): the ids that can be copied."""
+
+
+class PointerDecoder(Seq2SeqAttentionDecoder):
+    """Writes a word of the vocabulary, or points at one to copy (See et al., 2017).
+
+    p(w) = p_gen p_vocab(w) + (1 - p_gen) (the weights of all places where w stands).
+    Source and target have one vocabulary, which `extends`; for its V words and SLOTS
+    more, log p(w) comes where other decoders give logits.
+    """
+
+    encoder_class = PointerEncoder
+
+    def __init__(self, *sizes, **options):
+        super().__init__(*sizes, **options)
+        self.gate = nn.Linear(self.rnn.input_size + self.rnn.hidden_size, 1)
+
+    def init_state(self, enc_outputs, enc_valid_lens):
+        *enc_outputs, source = enc_outputs
+        return PointerState(*super().init_state(enc_outputs, enc_valid_lens), source)
+
+    def step(self, x, state):
+        context, weights = self.attend(self.query(state.hidden_state), state)
+        inputs = torch.cat((context, x), dim=-1)  # (B, 1, D + E)
+        s, hidden = self.rnn(inputs, state.hidden_state)  # s_i
+        p_gen = torch.sigmoid(self.gate(torch.cat((inputs, s), dim=-1)))  # (B, 1, 1)
+        written = p_gen * self.dense(s).softmax(dim=-1)  # (B, 1, V)
+        copied = (1 - p_gen) * weights  # (B, 1, S)
+        p = F.pad(written, (0, SLOTS))  # (B, 1, V + SLOTS)
+        p = p.scatter_add(2, state.source.unsqueeze(1), copied)
+        log_p = p.clamp(min=1e-30).log()  # log 0 has no slope
+        return log_p, weights, state._replace(hidden_state=hidden)
+
+    def forward(self, X, state, real=None):
+        known = X.masked_fill(X >= self.embedding.num_embeddings, UNK_ID)
+        log_p, state = self.unroll(self.embedding(known), state)  # (B, T, V + SLOTS)
+        return (log_p if real is None else log_p[real]), state

@@ -30,6 +30,7 @@ CATALOGUE = {
     "local-p": ("local", {**DEEP, "reach": 2, "place": "predicted"}),
     "luong, local-m": ("luong local", {**DEEP, "reach": 1, "score": "additive"}),
     "luong, local-p": ("luong local", {**DEEP, "reach": 2, "place": "predicted"}),
+    "pointer": ("pointer", DEEP),
     "translator": ("translator", TRANSLATOR),
     "released translator": ("released translator", TRANSLATOR),
     "conditional translator": ("conditional translator", TRANSLATOR),
@@ -153,12 +154,13 @@ def attend_by_loops(attention, query, annotations):
     return weights @ annotations, weights
 
 
-def by_loops(step):
+def by_loops(step, write=lambda decoder, read, *_: decoder.dense(read)):
     """A specification of a whole model from that of a step.
 
     step(decoder, x, states (L, H), source, memory) -> what the output layer reads,
     weights or None, the new states, and what else the next step remembers; source is
-    what `encoder_by_loops` gives, x the word's vector.
+    what `encoder_by_loops` gives, x the word's vector. write(decoder, what the output
+    layer reads, weights, source ids) -> scores.
     """
 
     def sentence(model, source, target):
@@ -170,7 +172,7 @@ def by_loops(step):
         for word in target:
             x = decoder.embedding.weight[word]
             read, weights, states, memory = step(decoder, x, states, known, memory)
-            rows.append(decoder.dense(read))
+            rows.append(write(decoder, read, weights, source))
             all_weights.append(weights)
         return torch.stack(rows), None if weights is None else torch.stack(all_weights)
 

@@ -261,6 +261,19 @@ def test_each_sentence_gets_its_own_translation_in_the_order_given(beam_size):
     assert translate(model, [], VOCAB, VOCAB, **options) == []
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_copied_word_beyond_the_vocabulary_is_the_source_s(beam_size):
+    vocab = Vocab([WORDS], "en", extends=True)
+    model = random_model("pointer", len(vocab))
+    torch.nn.init.constant_(model.decoder.gate.bias, -99.0)  # it never writes
+    texts = ["rosa sees max .", "felix sees two .", "adam"]
+    options = {"batch_size": 2, "beam_size": beam_size, "length_penalty": 10}
+    for text, found in zip(
+        texts, translate(model, texts, vocab, vocab, **options), strict=True
+    ):
+        assert {*found.words} and {*found.words} <= {*text.split()}
+
+
 def test_a_sentence_that_has_ended_costs_nothing():
     model, rows = random_model("attention", TINY, seed=43), []
     model.decoder.register_forward_hook(lambda _, X, out: rows.append(len(X[0])))

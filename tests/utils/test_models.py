@@ -106,9 +106,9 @@ def keys_are_projected_once_a_sentence(model):
 
 def nothing_given_is_changed_and_nothing_is_kept(model):
     inputs = a_batch()
-    before, (enc_outputs, last) = read(model, *inputs), model.encoder(*inputs[::2])
-    state = model.decoder.init_state((enc_outputs, last), inputs[2])
-    tensors = [x for x in (*inputs, enc_outputs, last, *state) if x is not None]
+    before, annotations = read(model, *inputs), model.encoder(*inputs[::2])
+    state = model.decoder.init_state(annotations, inputs[2])
+    tensors = [x for x in (*inputs, *annotations, *state) if x is not None]
     copies = [x.detach().clone() for x in tensors]
     first, second = (model.decoder(inputs[1], state)[0] for _ in range(2))
     model(*a_batch(seed=2))

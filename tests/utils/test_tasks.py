@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from utils import tasks
+from utils.corpora import load_village
 from utils.data import Pair
 
 SIZES = {"train": 400, "valid": 50, "test": 80, "new": 50}
@@ -149,3 +150,17 @@ def test_drawing_ends_when_nothing_new_is_left():
     assert len(tasks.draw_splits({"train": 4, "test": 1}, draw, 0)["test"]) == 1
     with pytest.raises(ValueError, match="split 'test'.* after 1 hardly"):
         tasks.draw_splits({"train": 4, "test": 2}, draw, 0)
+
+
+@pytest.mark.parametrize("name", tasks.UNSEEN)
+def test_words_are_exchanged_for_words_that_no_corpus_has(name):
+    corpus = load_village() if name == "names" else drawn(name)
+    words, pairs = tasks.UNSEEN[name], corpus["test"]
+    vocab, _ = corpus.shared_vocabs(tasks.LEFT_OUT[name])
+    kept = [word in vocab for word in words]
+    assert sum(kept) == len(kept) / 2 and not any(w in vocab for w in words.values())
+    changed = tasks.exchange(pairs, words)
+    old = [pair for pair in pairs if words.keys() & {*pair.source}]
+    assert all(a.alignment == b.alignment for a, b in zip(changed, old, strict=True))
+    back = {new: word for word, new in words.items()}
+    assert tasks.exchange(changed, back) == old != changed

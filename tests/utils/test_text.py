@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from utils.corpora import VILLAGE_FOLDER
 from utils.files import decode_lines, read_bytes
-from utils.text import BOS, EOS, PAD, SPECIALS, UNK, UNK_ID, Vocab, detokenize, tokenize
+from utils.text import (
+    BOS,
+    EOS,
+    PAD,
+    SLOTS,
+    SPECIALS,
+    UNK,
+    UNK_ID,
+    Vocab,
+    detokenize,
+    tokenize,
+)
 
 
 def table(text):
@@ -172,3 +183,17 @@ SMALL, STORED = Vocab([["a"]], "en"), "a stored vocabulary begins with .* each t
 def test_what_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_unknown_words_of_a_source_have_ids_in_both_sides_of_its_pair():
+    vocab = Vocab([["a", "b"]], "en", extends=True)
+    source = vocab.encode(["x", "a", "y", "x"])
+    assert len(vocab) == 6 and source.ids == [6, 4, 7, 6]
+    assert source.unknown == ["x", "y", "x"] and "x" not in vocab
+    target = vocab.extended(source)
+    ids = target.encode(["y", "b", "z"]).ids  # z isn't in the source
+    assert ids == [7, 5, UNK_ID] and target.to_words([7, 6]) == ["y", "x"]
+    many = vocab.encode([f"x{i}" for i in range(SLOTS + 1)]).ids
+    assert many == [*range(6, 6 + SLOTS), UNK_ID]
+    closed = Vocab([["a", "b"]], "en")
+    assert closed.encode(["x"]).ids == [UNK_ID] and closed.extended(source) is closed

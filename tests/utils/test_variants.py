@@ -13,6 +13,7 @@ from helpers.models import (
     gru_by_loops,
 )
 
+from utils.text import SLOTS
 from utils.translator import DropoutEmbedding
 
 same = torch.testing.assert_close
@@ -64,6 +65,22 @@ def luong_local(decoder, x, states, source, memory):
     return vector, weights, states, (vector, number + 1)
 
 
+def pointer(decoder, x, states, source, _):
+    """The gate reads the context, the word and s_i, in this order."""
+    context, weights, states = bahdanau(decoder, x, states[-1], states, source)
+    return torch.cat((context, x, states[-1])), weights, states, None
+
+
+def pointed(decoder, read, weights, source):
+    """log(p_gen softmax + (1 - p_gen) weights), a place of the source after another."""
+    p_gen = torch.sigmoid(decoder.gate.weight[0] @ read + decoder.gate.bias[0])
+    written = decoder.dense(read[-decoder.rnn.hidden_size :]).softmax(0)
+    p = [*(p_gen * written), *written.new_zeros(SLOTS)]
+    for word, weight in zip(source, weights, strict=True):
+        p[word] = p[word] + (1 - p_gen) * weight
+    return torch.stack(p).clamp(min=1e-30).log()
+
+
 def translator(decoder, x, states, source, _):
     """The readout reads s_i, c_i and the word, in this order."""
     context, weights, states = bahdanau(decoder, x, states[-1], states, source)
@@ -102,6 +119,17 @@ STEPS = {step.__name__.replace("_", " "): step for step in DECODERS + TRANSLATOR
 @pytest.mark.parametrize("name", [n for n in CATALOGUE if CATALOGUE[n][0] in STEPS])
 def test_a_model_equals_the_loops(name):
     assert_as_specified(a_model(name), by_loops(STEPS[CATALOGUE[name][0]]))
+
+
+def test_a_pointer_equals_the_loops_also_where_a_word_stands_twice():
+    model = a_model("pointer")
+    assert_as_specified(model, by_loops(pointer, pointed))
+    ids, word, length = torch.tensor([[14, 5, 14]]), torch.tensor([[1]]), [3]
+    log_p, state = model(ids, word, torch.tensor(length))
+    p, weights = log_p[0, 0].exp(), state.attention_weights[0, 0]
+    same(p.sum().item(), 1.0)
+    p_copy = p[14] / (weights[0] + weights[2])  # no softmax writes word 14
+    assert p_copy * weights[1] < p[5] < p_copy * weights[1] + 1 - p_copy
 
 
 def test_the_readout_is_a_tanh_layer_and_the_words_own_matrix():

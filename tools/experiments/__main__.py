@@ -11,7 +11,7 @@ import sys
 from tools.experiments.runs import RESULTS, measure
 
 EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choices
-    parts tasks beside processes""".split()
+    parts tasks copying beside processes""".split()
 ON_REAL_TEXT = "real_text best_translator beams own_text fine_tuning gold".split()
 
 

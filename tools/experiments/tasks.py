@@ -11,10 +11,9 @@ from utils import tasks
 from utils.alignment import (
     attention_on_gold,
     forced_weights,
-    forward_share,
     whole_sentences,
 )
-from utils.metrics import exact_match, rouge
+from utils.metrics import exact_match
 
 SETTINGS = {
     "embed_size": 64,
@@ -43,13 +42,7 @@ def attention(model, pairs, vocabs, task):
     """Where the weights fall while the decoder reads the true target."""
     weights = forced_weights(model, pairs, vocabs)
     figures = attention_on_gold(weights, pairs)._asdict()
-    if task == "dates":
-        shares = []
-        for own, pair in zip(weights, pairs, strict=True):
-            linked = sorted({i for _, i in pair.alignment})
-            shares.append(forward_share([int(own[i].argmax()) for i in linked]))
-        figures["forward"] = sum(shares) / len(shares)
-    else:
+    if task != "dates":
         wide = attention_on_gold(weights, list(map(whole_sentences, pairs)))
         figures |= {f"sentence_{name}": x for name, x in wide._asdict().items()}
     return {name: round(x, 4) for name, x in figures.items()}
@@ -68,11 +61,9 @@ def groups(task, pairs):
 
 
 def score(model, pairs, vocabs, task):
-    """Exact match, ROUGE of headlines, and attention on gold if there is attention."""
+    """Exact match, and attention on gold if there is attention."""
     sides = translations(model, pairs, vocabs)
     figures = {"count": len(pairs), "exact": round(exact_match(*sides), 4)}
-    if task == "headlines":
-        figures |= {name: round(x, 2) for name, x in rouge(*sides).items()}
     if model.config["kind"] == "attention":
         figures["attention"] = attention(model, pairs, vocabs, task)
     return figures

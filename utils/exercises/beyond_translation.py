@@ -1,141 +1,152 @@
-"""The exercises of notebook 12. T target and S source words."""
-
-from collections import Counter
+"""The exercises of notebook 12. B sentences in a batch, T target and S source words."""
 
 import torch
 
 from utils.exercises.engine import Exercise
-from utils.tasks import GOES, Event
+from utils.exercises.inputs import draw
 
-forward_moves = Exercise(
-    "forward_moves",
+LOOKS = """
+<unk> voit max | rosa sees max . | 0 1 2
+le chat de <unk> dort | rosa 's cat sleeps | 1 2 0 0 3
+<unk> et <unk> chantent | rosa and max sing . | 0 1 2 3
+<unk> aide <unk> | max is helped by rosa | 4 3 0
+il dort . | he sleeps . | 0 1 2
+"""
+LOOKS = [
+    (words, source, torch.eye(len(source))[list(map(int, places))])
+    for words, source, places in (
+        (side.split() for side in row.split("|")) for row in LOOKS.strip().splitlines()
+    )
+]
+replace_unknown = Exercise(
+    "replace_unknown",
     """
-def mended_share(weights):  # (T, S) -> 0 to 1
-    steps = weights.argmax(dim=1).diff()
-    moves = int((steps != 0).sum())
-    return int((steps > 0).sum()) / moves if moves else 0.0
+def my_replace(words, source, weights):  # T words, S words, (T, S) -> T words
+    looks = weights.argmax(dim=1).tolist()
+    return [source[looks[i]] if w == "<unk>" else w for i, w in enumerate(words)]
 """,
     {
-        "Of the steps that move, in either direction, the share that goes forward is "
-        "asked for. A step goes from one row's largest weight to the next row's.": [
-            (torch.eye(6)[[0, 1, 1, 3, 2]].softmax(1),),
-            (torch.eye(6)[[4, 0, 2, 2, 5]].softmax(1),),
-            (torch.eye(4)[[0, 0, 1, 2, 1, 3, 0]].softmax(1),),
-            (torch.eye(4)[[0, 2, 1, 3]].softmax(1),),
-            (torch.eye(7)[[3, 2, 0, 0, 0]].softmax(1),),
-        ],
-        "Nothing moves here, so nothing has been shown: 0 is asked for. What does your "
-        "code give, or divide by?": [
-            (torch.eye(5)[[2, 2, 2, 2]].softmax(1),),
-            (torch.eye(4)[[3]].softmax(1),),
-        ],
+        "Each <unk> becomes the source word with the largest weight in its own row; "
+        "all other words stay.": LOOKS[:2],
+        "There are several <unk> here, or none. Each looks for itself.": LOOKS[2:],
     },
     """
-A step that stands still counts as forward. Then who never moves looks monotone.
-    steps > 0 => steps >= 0
-    steps > 0 => steps >= 0 ;; moves if moves => len(steps) if len(steps)
-What stands still is no step back either: leave it out below the line, too.
-    moves if moves => len(steps) if len(steps)
-Only moves to the next word count. A longer one is forward, too.
-    steps > 0 => steps == 1
-A row is a step: which axis does argmax run over?
+A row belongs to a target word. Over which axis of (T, S) must argmax run?
     dim=1 => dim=0
+Known words are replaced, too. Only <unk> is to be.
+    if w == "<unk>" else w => if w else w
+One place of the whole matrix is taken for every <unk>. Each has a row of its own.
+    weights.argmax(dim=1).tolist() => [int(weights.argmax()) % len(source)] * len(words)
+The place of the <unk> in the target is taken for a place in the source.
+    source[looks[i]] => source[i]
+The source word stands one place too far, or one too early.
+    source[looks[i]] => source[looks[i] - 1]
+    source[looks[i]] => source[(looks[i] + 1) % len(source)]
 """,
 )
 
-HEADLINES = """
-baker sells red boat | nurse sells boat at market yesterday
-the nurse sells a boat | boat sells nurse
-a new red box | a new red box
-baker sells boat at at market | baker sells boat at at hill yesterday
-the the the | the cat
-the cat | the the cat the
-nurse sells a a box | a box of a nurse
-boat sells baker | baker sells boat
-| nurse paints
-nurse paints | nursery painter
+WORDS = ["<pad>", "<bos>", "<eos>", "<unk>", "anna", "sees", "voit", "."]
+VOCAB = {word: n for n, word in enumerate(WORDS)}
+PAIRS = """
+anna sees . | anna voit .
+rosa sees anna . | rosa voit anna .
+rosa sees max . | max voit rosa .
+max sees max . | max voit max .
+rosa sees max and rosa . | rosa voit max et rosa .
+anna sees an owl . | anna voit une chouette .
 """
-PAIRS = [[part.split() for part in row.split("|")] for row in HEADLINES.splitlines()]
-rouge_1 = Exercise(
-    "rouge_1",
+PAIRS = [
+    (*(side.split() for side in row.split("|")), VOCAB)
+    for row in PAIRS.strip().splitlines()
+]
+extended_ids = Exercise(
+    "extended_ids",
     """
-def counted_rouge_1(hypothesis, reference):  # two lists of words -> 0 to 1
-    common = (Counter(hypothesis) & Counter(reference)).total()
-    if not common:
-        return 0.0
-    p, r = common / len(hypothesis), common / len(reference)
-    return 2 * p * r / (p + r)
+def my_ids(source, target, vocab):  # words, words, {word: id} -> ids, ids
+    own = dict(vocab)
+    for word in source:
+        own.setdefault(word, len(own))
+    return [own[w] for w in source], [own.get(w, vocab["<unk>"]) for w in target]
 """,
     {
-        "No word stands twice here. Precision p and recall r count the common words, "
-        "in any order, and the measure is 2pr / (p + r).": PAIRS[1:4],
-        "A word that stands twice in both lists counts as two; one that stands twice "
-        "in one list and once in the other counts as one.": PAIRS[4:9],
-        "No word is in common, or a list is empty: 0 is asked for. What does your code "
-        "give, or divide by?": PAIRS[9:],
+        "A word that the vocabulary has keeps its id. The first unknown word of the "
+        "source has the id V, and the same word in the target has it, too.": PAIRS[:2],
+        "There are two unknown words. The order of the source decides which has the "
+        "id V, and which V + 1.": PAIRS[2:3],
+        "An unknown word stands twice in the source: it is one word, and has one id. "
+        "The ids go on without a gap.": PAIRS[3:4],
+        "A target word that neither the vocabulary nor the source has is <unk>: "
+        "nothing could write it.": PAIRS[4:],
     },
-    r"""
-This is the precision or the recall alone. The measure needs both.
-    2 * p * r / (p + r) => p
-    2 * p * r / (p + r) => r
-p and r are joined in another way. How is their harmonic mean, 2pr / (p + r), written?
-    2 * p * r / (p + r) => (p + r) / 2
-    2 * p * r / (p + r) => p * r
-    2 * p * r / (p + r) => p * r / (p + r)
-Only words at the same place in both lists count. ROUGE-1 doesn't look at the order.
-    if not => common = sum(map(str.__eq__, hypothesis, reference))\n    if not
-A set forgets how often a word stands in a list.
-    if not => common = len({*hypothesis} & {*reference})\n    if not
-Your code counts a word as often as one list has it, though the other has it less
-often.
-    if not => common = sum(w in reference for w in hypothesis)\n    if not
-    if not => common = sum(w in hypothesis for w in reference)\n    if not
+    """
+The place in the sentence is taken for the number of the unknown word.
+    setdefault(word, len(own)) => setdefault(word, len(vocab) + source.index(word))
+Unknown words are read as <unk>, as before. Then no model can tell them apart.
+    own.setdefault(word, len(own)) => own.setdefault(word, vocab["<unk>"])
+Unknown words are numbered as the target has them. But the source is read first.
+    for word in source => for word in sorted(source, key=(target + source).index)
+A word that stands twice is numbered anew, and gets a second id.
+    own.setdefault(word, len(own)) => own[word] = vocab.get(word, len(own))
+All unknown words share the id V.
+    setdefault(word, len(own)) => setdefault(word, len(vocab))
+The first unknown word has the id V + 1. V words have the ids 0 to V - 1.
+    setdefault(word, len(own)) => setdefault(word, len(own) + 1)
+Words that the target alone has get an id, too. No source word has it, so it can't be
+copied.
+    in source: => in source + target:
 """,
-    names={"Counter": Counter},
 )
 
-STORIES = """
-key: ben went inn, ana took key, ana came zoo, ben walked bar, ana sent key ben;
-key: ana took key, ana came zoo, ana went inn;
-hat: ana went zoo, ben took hat, ana took key, ben sent hat ana, ana sent key ben,
-     ben walked bar;
-key: ben took key, ben sent key ana, ana sent key ben, ana went bar, ben went zoo,
-     ben took hat, eve went inn;
-key: ben went zoo, ana took key;
-hat: ben went zoo, ben took key
-"""
-STORIES = [text.strip().split(": ") for text in STORIES.split(";")]
-STORIES = [(thing, [Event(*e.split()) for e in s.split(",")]) for thing, s in STORIES]
-two_facts = Exercise(
-    "two_facts",
+
+def _mixture(seed, source, V, slots, padded=0):
+    B, S = len(source), len(source[0])
+    p_vocab, weights, gate = draw(seed, (B, V), (B, S), (B, 1))
+    weights = weights.softmax(1)
+    if padded:
+        weights[:, -padded:] = 0
+        weights /= weights.sum(1, keepdim=True)
+    p_gen = gate.sigmoid()
+    return p_vocab.softmax(1), p_gen, weights, torch.tensor(source), slots
+
+
+mixture = Exercise(
+    "mixture",
     """
-def both_facts(thing, events):  # "key", [Event, ...] -> (number, number) or None
-    held = [n for n, e in enumerate(events) if e.what == thing]
-    if not held:
-        return None
-    holder = events[held[-1]].to or events[held[-1]].who
-    places = [n for n, e in enumerate(events) if e.who == holder and e.verb in GOES]
-    return (held[-1], places[-1]) if places else None
+def my_mixture(p_vocab, p_gen, weights, source, slots):  # (B, V), (B, 1), 2 x (B, S)
+    p = torch.cat((p_gen * p_vocab, torch.zeros(len(p_vocab), slots)), dim=1)
+    return p.scatter_add(1, source, (1 - p_gen) * weights)  # (B, V + slots)
 """,
     {
-        "The first number, from 0, is that of the event that says who has the thing in "
-        "the end, the second of the one that says where that person is.": STORIES[:4],
-        "The story doesn't say who has the thing, or where that person is: None alone "
-        "is asked for.": STORIES[4:],
+        "No source word is in the vocabulary here, and none stands twice: its "
+        "probability is (1 - p_gen) times its weight.": [
+            _mixture(0, [[5, 6, 7], [6, 5, 7]], 5, 3),
+            _mixture(1, [[8, 6]], 6, 4),
+        ],
+        "A source word that the vocabulary has can be written and copied. Both "
+        "probabilities count.": [
+            _mixture(2, [[3, 6, 4], [2, 3, 1]], 5, 2),
+            _mixture(3, [[1, 2, 3]], 4, 1),
+        ],
+        "A source word stands twice. It is copied from either place: their weights are "
+        "added. At padding, id 0, the weights are 0.": [
+            _mixture(4, [[5, 3, 5, 2]], 5, 2),
+            _mixture(5, [[6, 6, 0], [5, 1, 0]], 5, 2, padded=1),
+        ],
     },
     """
-The first event is taken, of the thing's or of the person's. Can things change later?
-    held[-1] => held[0]
-    places[-1] => places[0]
-After `sent`, the sender no longer has the thing. Which part of the event says who does?
-    events[held[-1]].to or =>
-The person's last event is taken, whatever it is. Which verbs change a place?
-    and e.verb in GOES =>
-The last place that anybody goes to is taken. Who must go there?
-    e.who == holder and =>
-Only events before, or only those after the thing came are read. Which ones count, too?
-    holder and => holder and n < held[-1] and
-    holder and => holder and n > held[-1] and
+Something is overwritten that should be added: scatter puts a value in place of the one
+that is there, scatter_add adds it.
+    scatter_add => scatter
+The row sums to more than 1: what is copied isn't multiplied by 1 - p_gen.
+    (1 - p_gen) * weights => weights
+The row sums to more than 1: what is written isn't multiplied by p_gen.
+    p_gen * p_vocab => p_vocab
+p_gen is the share of what is written from the vocabulary, not of what is copied.
+    p_gen * p_vocab => (1 - p_gen) * p_vocab ;; * weights => * 0 + p_gen * weights
+The words of the sentence stand before those of the vocabulary: V is the first id after.
+    (p_gen * p_vocab, torch.zeros(len(p_vocab), slots)) => (torch.zeros(len(p_vocab),
+        slots), p_gen * p_vocab)
+p_vocab is a distribution already, and softmax is taken of it again.
+    p_gen * p_vocab => p_gen * p_vocab.softmax(1)
 """,
-    names={"GOES": GOES},
 )

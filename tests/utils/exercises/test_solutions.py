@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils import alignment, attention, data, exercises, metrics, tasks, training
+from utils import alignment, attention, data, exercises, metrics, text, training
 from utils.exercises import running
 from utils.exercises.engine import same
 from utils.seq2seq import (
@@ -113,15 +113,17 @@ def cut_by_memory(word, pieces):
     return best(0)[1]
 
 
-def facts_by_dicts(thing, events):
-    has, went = {}, {}
-    for i, e in enumerate(events):
-        if e.verb in tasks.GOES:
-            went[e.who] = i
-        else:
-            has[e.what] = (e.to or e.who), i
-    known = thing in has and has[thing][0] in went
-    return (has[thing][1], went[has[thing][0]]) if known else None
+def mixed_by_one_hot(p_vocab, p_gen, weights, source, slots):
+    V = p_vocab.shape[1]
+    places = F.one_hot(source, V + slots).float()  # (B, S, V + slots)
+    copied = torch.einsum("bs,bsv->bv", weights, places)
+    return p_gen * F.pad(p_vocab, (0, slots)) + (1 - p_gen) * copied
+
+
+def numbered_by_vocab(source, target, vocab):
+    open_vocab = text.Vocab.from_tokens([*vocab], "en", extends=True)
+    read = open_vocab.encode(source)
+    return read.ids, open_vocab.extended(read).encode(target).ids
 
 
 def post_norm_by_layers(x, ask, think):
@@ -175,11 +177,8 @@ REFERENCES = {
     "dot_backward": dot_by_autograd,
     "embedding_lookup": F.embedding,
     "exact_search": best_of_all,
+    "extended_ids": numbered_by_vocab,
     "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
-    "forward_moves": lambda w: (
-        (s := np.sign(np.diff(w.argmax(1).numpy()))).clip(0).sum()
-        / max(abs(s).sum(), 1.0)
-    ),
     "greedy_decode": greedy_by_rows,
     "gru_step": gru_of_torch,
     "joined_scores": joined_by_two,
@@ -193,6 +192,7 @@ REFERENCES = {
     "most_attended": lambda w, words: [
         words[max(range(len(words)), key=row.__getitem__)] for row in w.tolist()
     ],
+    "mixture": mixed_by_one_hot,
     "near": lambda p, r, S: torch.tensor(
         [[k - r <= j <= k + r for j in range(S)] for k in p.tolist()]
     ),
@@ -207,13 +207,15 @@ REFERENCES = {
             for row, k in zip(x, p, strict=True)
         ]
     ),
-    "rouge_1": lambda a, b: metrics.rouge([a], [b])["rouge1"] / 100,
+    "replace_unknown": lambda words, source, weights: [
+        source[int(np.argmax(row))] if word == text.UNK else word
+        for word, row in zip(words, weights.numpy(), strict=False)
+    ],
     "sentence_log_probability": log_by_loops,
     "smoothed_loss": lambda scores, words, share: F.cross_entropy(
         scores, words, label_smoothing=share
     ),
     "split_heads": split,
-    "two_facts": facts_by_dicts,
     "unroll": steps_of_decoder,
 }
 
