@@ -137,7 +137,7 @@ def beam_search(
     log-probabilities (N,), weights (N, T, S) or None: N = B * n_best, those of a
     sentence side by side, the best first. The best has the highest log-probability /
     length ** length_penalty; its length counts <eos>. 0 ranks by log-probability, 1 by
-    its mean over the words. A hypothesis that the cap cuts competes as it is. Raises
+    its mean over the words. One that max_steps cuts competes as it is. Raises
     ValueError for numbers out of range.
     """
     max_steps = step_limit(source, max_steps)

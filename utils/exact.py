@@ -19,7 +19,7 @@ def exact_search(
     unless more than max_rows beginnings were followed: then the best found. A beam's
     result is the bound: what is less probable than it can't become better. So for a
     bound of probability p, fewer than 1 / p beginnings of one length are open. (After
-    Stahlberg and Byrne, 2019, who go depth first.)
+    Stahlberg and Byrne, 2019, who follow one beginning to its end before the next.)
     """
     ids, log_probs, _ = beam_search(model, source, source_lens, beam_size, max_steps)
     best, bound, seen = ids[0], log_probs.item(), 0

@@ -147,8 +147,7 @@ class ReleasedDecoder(RNNsearchDecoder):
     """RNNsearch in the order of the authors' released code (GroundHog, encdec.py).
 
     A word is read as soon as it is written: s_i = f(s_{i-1}, y_i, c_i), where the
-    appendix has y_{i-1}. So s_{i-1}, which asks and which the output reads, has read
-    y_{i-1}.
+    appendix has y_{i-1}. The state s_{i-1} asks, and the output reads it.
     """
 
     def init_state(self, enc_outputs, enc_valid_lens):
