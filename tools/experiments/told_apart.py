@@ -20,7 +20,8 @@ SETTINGS = {"samples": 1000}
 def plan(done):
     path, named = RESULTS / "real_text.json", {}
     stored = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    for about, entries in at_the_best_rate(stored):
+    trained = [entry for entry in stored if entry["valid_loss"]]  # None: it diverged
+    for about, entries in at_the_best_rate(trained):
         names = sorted(name_of(**entry["run"]) for entry in entries)  # by their seeds
         named[about["arm"], about["num_epochs"]] = names
     short, long = (budget["num_epochs"] for budget in BUDGETS)
