@@ -1,4 +1,4 @@
-"""How good translations, answers and alignments are: BLEU, ROUGE, error rates.
+"""How good translations, answers and alignments are: BLEU, error rates.
 
 Letters: S is the number of source words, T the number of target words.
 An alignment is a set of links (source index, target index), counted from 0:

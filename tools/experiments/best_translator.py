@@ -59,28 +59,30 @@ def run(settings, attempt, direction, seed, split):
 
 
 def trained(settings, attempt, direction, seed):
-    """The Checkpoint of this training."""
+    """The Checkpoint of this training; that in build/ if its settings were these."""
     path = FOLDER / f"{attempt}, {direction}, seed {seed}.safetensors"
-    if not path.exists():
-        chosen = Settings(**{**settings, **TRIES[attempt], "seed": seed})
-        loss = batch_loss
-        if attempt == "R-Drop":
-            loss = r_drop
-        elif attempt == "distilled":
-            of = partial(trained, settings, "long", direction)
-            loss = partial(distilled, [of(s).model.float().eval() for s in SEEDS])
-        corpus = read(f"Multi30k {direction}")
-        fitted = fit(corpus, chosen, progress=False, loss_function=loss)
-        model, vocabs, trainer, best = fitted
-        epoch = trainer.history[best - 1]
-        notes = {
-            "updates": trainer.step,
-            "update_seconds": round(trainer.seconds),
-            "best_epoch": best,
-            **{name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")},
-        }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_checkpoint(path, model, *vocabs, notes=notes)
+    wanted = {**settings, **TRIES[attempt], "seed": seed}
+    if path.exists() and load_checkpoint(path).notes.get("settings") == wanted:
+        return load_checkpoint(path)
+    loss = batch_loss
+    if attempt == "R-Drop":
+        loss = r_drop
+    elif attempt == "distilled":
+        of = partial(trained, settings, "long", direction)
+        loss = partial(distilled, [of(s).model.float().eval() for s in SEEDS])
+    corpus = read(f"Multi30k {direction}")
+    fitted = fit(corpus, Settings(**wanted), progress=False, loss_function=loss)
+    model, vocabs, trainer, best = fitted
+    epoch = trainer.history[best - 1]
+    notes = {
+        "updates": trainer.step,
+        "update_seconds": round(trainer.seconds),
+        "best_epoch": best,
+        **{name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")},
+        "settings": wanted,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(path, model, *vocabs, notes=notes)
     return load_checkpoint(path)
 
 
