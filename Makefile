@@ -82,7 +82,7 @@ results: .venv/.installed
 	$(PY) -m tools.experiments
 
 results-real: .venv/.installed
-	$(PY) -m tools.experiments real_text beams own_text fine_tuning
+	$(PY) -m tools.experiments real_text told_apart beams own_text fine_tuning
 
 bench: .venv/.installed
 	$(PY) -m tools.benchmarks.speed
