@@ -27,8 +27,7 @@ LINK = re.compile(r"([0-9]{1,6})([-?])([0-9]{1,6})")
 def read_links(text, forward=True):
     """Links as written -> two frozensets of (source, target): sure, possible.
 
-    Not forward: they are turned round. Raises ValueError for text that is no links,
-    and for a link that is both.
+    Not forward: they are turned round. Raises ValueError for text that is no links.
     """
     links = [_read_link(link, forward) for link in text.split()]
     if None in links:
@@ -38,12 +37,7 @@ def read_links(text, forward=True):
         )
     sure = frozenset([link for kind, link in links if kind == "-"])
     possible = frozenset([link for kind, link in links if kind == "?"])
-    if sure & possible:
-        raise ValueError(
-            f"{text!r} has a link that is both sure and possible: write it once, "
-            "sure links count as possible"
-        )
-    return sure, possible
+    return sure, possible - sure
 
 
 @cache  # there are few different ones
