@@ -143,8 +143,9 @@ class Encoded(NamedTuple):
 class Vocab:
     """The tokens of one language and their ids: SPECIALS, then by falling frequency.
 
-    extends: in each sentence, the first SLOTS unknown words of the source get the ids
-    after the vocabulary's own, in source and target alike, so that they can be copied.
+    stored: all of them in their order, as a file holds them. extends: in each sentence,
+    the first SLOTS unknown words of the source get the ids after the vocabulary's own,
+    in source and target alike, so that they can be copied.
     """
 
     extends = False
@@ -154,18 +155,6 @@ class Vocab:
         self.lang, self.idx_to_token = check_language(lang), ranked
         self.extends = extends
         self.token_to_idx = {token: i for i, token in enumerate(ranked)}
-
-    @classmethod
-    def from_tokens(cls, tokens, lang, extends=False):
-        """From idx_to_token of a stored Vocab; ValueError for what is none."""
-        tokens = list(check_tokens(tokens))
-        sound = all(isinstance(token, str) for token in tokens)
-        if not sound or tokens[:4] != [*SPECIALS] or len({*tokens}) < len(tokens):
-            raise ValueError(
-                f"a stored vocabulary begins with {', '.join(SPECIALS)} and has each "
-                f"token once, unlike this one: {tokens[:8]}"
-            )
-        return cls([], lang, stored=tokens, extends=extends)
 
     def __len__(self):
         return len(self.idx_to_token)
