@@ -38,7 +38,6 @@ class Pair(NamedTuple):
 class Corpus:
     """Sentence pairs in one direction; corpus["train"] is the list of a split.
 
-    skipped: bad lines of the file that were left out, number: reason (see load_tsv).
     findings: what was seen in the text, or done to it: one sentence for each kind.
     """
 
@@ -46,7 +45,6 @@ class Corpus:
     source_lang: str
     target_lang: str
     splits: dict[str, list[Pair]]
-    skipped: dict = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
 
     def __getitem__(self, split: str) -> list[Pair]:
@@ -76,8 +74,6 @@ class Corpus:
 
     def __repr__(self):
         sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]
-        if self.skipped:
-            sizes.append(f"lines skipped {len(self.skipped):,}")
         return f"{self.name} {self.source_lang}→{self.target_lang}: {', '.join(sizes)}"
 
 
@@ -173,13 +169,6 @@ def cut(items: list, size: int) -> list[list]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def check_loader(pairs, batch_size) -> None:
-    """ValueError, in words, if no batches can be made of pairs."""
-    if not pairs:
-        raise ValueError("there are no pairs to make batches of: the list is empty")
-    require_whole("batch_size", batch_size)
-
-
 class BatchLoader:
     """Batches of pairs, in an order that depends on the seed and the epoch alone."""
 
@@ -193,7 +182,9 @@ class BatchLoader:
         bucketed=True,
         shuffle=True,
     ):
-        check_loader(pairs, batch_size)
+        if not pairs:
+            raise ValueError("there are no pairs to make batches of: the list is empty")
+        require_whole("batch_size", batch_size)
         self.ids = list(zip(*encode_pairs(pairs, src_vocab, tgt_vocab), strict=True))
         self.batch_size, self.seed = batch_size, seed
         self.bucketed, self.shuffle = bucketed, shuffle
