@@ -40,16 +40,6 @@ class Machine(Options):
         return torch.device(name + own)
 
 
-def random_state(device, stored=None) -> list[int]:
-    """The state of a device's own random numbers; stored: taken up before."""
-    if device.type == "cpu":  # this one is stored by the Trainer
-        return []
-    module = torch.get_device_module(device)
-    if stored:
-        module.set_rng_state(torch.tensor(stored, dtype=torch.uint8, device="cpu"))
-    return module.get_rng_state().tolist()
-
-
 def join_processes():
     """(rank, world): this process's number, and of how many."""
     if "LOCAL_RANK" not in os.environ:
