@@ -13,6 +13,7 @@ import pooch
 DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
 LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
 LONGEST_LINE = 10_000  # characters
+CACHE = Path(pooch.os_cache("learning-to-align"))  # downloaded files
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -129,20 +130,6 @@ def decode_line(raw: bytes, number: int) -> str:
     return line
 
 
-def stream_lines(stream):
-    """(line, what is wrong with it, or "") of a stream of bytes, as it is read.
-
-    Raises ValueError for gzip and UTF-16.
-    """
-    for number, raw in enumerate(iter(stream.readline, b""), 1):
-        if number == 1 and raw.startswith((b"\x1f\x8b", *UTF16_MARKS)):
-            raise ValueError("standard input is gzip or UTF-16: give UTF-8 text")
-        try:
-            yield decode_line(raw, number), ""
-        except ValueError as error:
-            yield "", str(error)
-
-
 def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
     """ValueError naming path and both checksums if data has another SHA-256."""
     found = hashlib.sha256(data).hexdigest()
@@ -158,11 +145,6 @@ def read_sums(path: Path) -> dict[str, str]:
         return {}
     lines = path.read_text(encoding="utf-8").splitlines()
     return {name.lstrip("*"): digest for digest, name in map(str.split, lines)}
-
-
-def cache_folder() -> Path:
-    """Where downloaded files are kept."""
-    return Path(pooch.os_cache("learning-to-align"))
 
 
 def download(url: str, sha256: str, path: Path) -> Path:

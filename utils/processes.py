@@ -5,7 +5,6 @@ batch, and DistributedDataParallel shares their gradients.
 """
 
 import os
-import time
 from dataclasses import dataclass
 
 import torch
@@ -47,14 +46,6 @@ def join_processes():
     if not dist.is_initialized():
         dist.init_process_group()
     return dist.get_rank(), dist.get_world_size()
-
-
-def is_first_here() -> bool:
-    """Whether this process speaks for all on its machine; the others wait for it."""
-    first = os.environ.get("LOCAL_RANK", "0") == "0"
-    if not first:
-        time.sleep(1)  # who ends with an error ends the others
-    return first
 
 
 class ShareOfLoss(nn.Module):

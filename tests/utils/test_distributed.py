@@ -67,10 +67,3 @@ def test_one_process_and_two_learn_the_same(tmp_path):
             losses.append((epoch["train_loss"], epoch["valid_loss"]))
     one, two = torch.tensor(losses).chunk(2)
     torch.testing.assert_close(one, two, rtol=1e-3, atol=0)
-
-
-@pytest.mark.slow
-@needs_gloo
-def test_an_error_is_said_once(tmp_path):
-    _, errors = start(tmp_path, NEW, 2).communicate()
-    assert errors.count("error: there is no file pairs.tsv") == 1
