@@ -94,18 +94,6 @@ def described(tensor):
     return f"{kind} of shape {tuple(tensor.shape)}"
 
 
-def require_resumable(saved, settings, tensors):
-    """ValueError, in words, unless a trainer can go on with what a Checkpoint holds.
-
-    settings: the model's config and the trainer's settings, which must be the same.
-    tensors: the trainer's own, whose names, shapes and kinds they must have.
-    """
-    if saved.training is None:
-        raise ValueError("it holds a model but no training to resume")
-    require_equal(saved.model.config | saved.training["settings"], settings)
-    require_tensors(saved.tensors, tensors)
-
-
 def require_equal(then, now):
     """ValueError that names the differences between two trainings, if there are any."""
     differences = [

@@ -91,17 +91,12 @@ def load_multi30k(source="de", target="en") -> Corpus:
     """
     check_direction(source, target, ("de", "en", "fr"))
     splits = {}
-    for split in MULTI30K_SPLITS:
-        sides = (multi30k_lines(split, lang) for lang in (source, target))
+    for split, name in MULTI30K_SPLITS.items():
+        paths = (multi30k_file(f"{name}.{lang}.gz") for lang in (source, target))
+        sides = (files.decode_lines(files.read_bytes(path), path) for path in paths)
         rows = enumerate(zip(*sides, strict=True), 1)
         splits[split] = [Pair(*texts, line=number) for number, texts in rows]
     return Corpus("Multi30k", source, target, splits)
-
-
-def multi30k_lines(split: str, lang: str) -> list[str]:
-    """The sentences of a split (train, valid or test) as they were written."""
-    path = multi30k_file(f"{MULTI30K_SPLITS[split]}.{lang}.gz")
-    return files.decode_lines(files.read_bytes(path), path)
 
 
 def multi30k_file(name: str) -> Path:
@@ -112,7 +107,7 @@ def multi30k_file(name: str) -> Path:
         advice = "This is your own file, so it was left as it is: replace or remove it."
         files.check_sha256(files.read_bytes(own), sha256, own, advice)
         return own
-    path = files.cache_folder() / "multi30k" / name
+    path = files.CACHE / "multi30k" / name
     return files.download(MULTI30K_URL + name, sha256, path)
 
 

@@ -85,11 +85,6 @@ def text_of(sentence, lang) -> str:
 # Batches
 
 
-def encode(sentences, vocab: Vocab) -> list[list[int]]:
-    """The ids of each sentence, a list of words or a text, <eos> appended."""
-    return [[*vocab.encode(sentence).ids, EOS_ID] for sentence in sentences]
-
-
 def encode_pairs(pairs, src_vocab, tgt_vocab) -> tuple[list[list[int]], ...]:
     """The ids of all sources and of all targets, <eos> appended to each."""
     sources = [src_vocab.encode(pair.source) for pair in pairs]
@@ -115,7 +110,8 @@ def encode_sources(sentences, src_vocab: Vocab) -> tuple[torch.Tensor, torch.Ten
     sentences: lists of words, or texts. Raises ValueError for none, TypeError for a
     string in place of a list.
     """
-    return pad(encode(check_tokens(sentences), src_vocab))
+    sources = map(src_vocab.encode, check_tokens(sentences))
+    return pad([[*source.ids, EOS_ID] for source in sources])
 
 
 class Batch(NamedTuple):

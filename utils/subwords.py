@@ -63,7 +63,7 @@ class SubwordVocab(Vocab):
         if first != SPECIALS or not self.token_to_idx.keys() >= {*BYTES}:
             raise ValueError(
                 f"a subword vocabulary begins with {', '.join(SPECIALS)} and has each "
-                f"byte, unlike this one, which begins with {', '.join(first)}"
+                f"byte, unlike this one ({', '.join(first)} …): train it anew"
             )
         self._cut = lru_cache(REMEMBERED)(self._find_cut)
         self._ways = lru_cache(REMEMBERED)(self._find_ways)

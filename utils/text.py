@@ -57,15 +57,6 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
     return _RULES.get(lang, _SPACED).findall(text)
 
 
-def read_words(sentence, lang: str, words=None) -> list[str]:
-    """The words of a text, as `tokenize` finds them, or a list of words as it is."""
-    if not isinstance(sentence, (list, tuple)):
-        return tokenize(sentence, lang, words)
-    if not all(isinstance(word, str) for word in sentence):
-        raise TypeError(f"expected a list of words as strings, got {sentence!r}"[:99])
-    return list(sentence)
-
-
 def _tokenize_chinese(text, words):
     rules = _SPACED if _SPACED_HAN.search(text) else _RULES["zh"]  # segmented, or not
     pieces = [
@@ -185,7 +176,14 @@ class Vocab:
 
         Raises TypeError for anything else.
         """
-        words = read_words(sentence, self.lang, self)
+        if not isinstance(sentence, (list, tuple)):
+            words = tokenize(sentence, self.lang, self)
+        elif all(isinstance(word, str) for word in sentence):
+            words = list(sentence)
+        else:
+            raise TypeError(
+                f"expected a list of words as strings, got {sentence!r}"[:99]
+            )
         ids = [self.token_to_idx[word] if word in self else UNK_ID for word in words]
         found = Encoded(ids, words, [word for word in words if word not in self])
         return (

@@ -13,7 +13,12 @@ from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
-from utils.checkpoint import load_checkpoint, load_parameters, require_resumable
+from utils.checkpoint import (
+    load_checkpoint,
+    load_parameters,
+    require_equal,
+    require_tensors,
+)
 from utils.guards import require_positive, require_share, require_whole
 from utils.text import PAD_ID
 
@@ -237,7 +242,10 @@ class Trainer:
         tensors = saved.tensors
         own = getattr(self.model, "config", {}) | self.plain()["settings"]
         try:
-            require_resumable(saved, own, self.tensors())
+            if saved.training is None:
+                raise ValueError("it holds a model but no training to resume")
+            require_equal(saved.model.config | saved.training["settings"], own)
+            require_tensors(tensors, self.tensors())
             torch.set_rng_state(tensors["random state"])
             load_parameters(self.model, dict(saved.model.named_parameters()))
         except (ValueError, RuntimeError) as error:

@@ -191,7 +191,7 @@ OTHER = GOOD.model.replace(b"<pad>", b"<bad>")
         (lambda: BYTE_PAIRS.sample("a", None, 1), ValueError, "cut in one way only"),
         (lambda: GOOD.encode(None), TypeError, "a text as a string, got None"),
         (lambda: SubwordVocab(b"no model", "en"), ValueError, "these 8 bytes are no"),
-        (lambda: SubwordVocab(OTHER, "en"), ValueError, "begins with <pad>.* <bad>"),
+        (lambda: SubwordVocab(OTHER, "en"), ValueError, "begins with <pad>.*<bad>"),
     ],
 )
 def test_what_is_refused(call, error, message, capfd):
