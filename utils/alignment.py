@@ -107,7 +107,7 @@ def longest_gap(weights):
     return max(b - a - 1 for a, b in pairwise(places))
 
 
-def looks(weights, pairs):
+def linked_looks(weights, pairs):
     """For each linked target word: where it looks, the words linked with it, its pair.
 
     By weights (T, S): it looks at the source word that has the most. A link counts
@@ -121,7 +121,7 @@ def looks(weights, pairs):
 
 def gold_hits(weights, pairs) -> float:
     """How often a linked target word looks at a word that it is linked with, 0 to 1."""
-    found = [look in gold for look, gold, _ in looks(weights, pairs)]
+    found = [look in gold for look, gold, _ in linked_looks(weights, pairs)]
     return sum(found) / len(found)
 
 
@@ -132,7 +132,7 @@ def far_looks(weights, pairs, far=5):
     to the right of all linked words; and of those at another copy of a linked word.
     """
     count, ahead, copies = 0, [], []
-    for look, gold, pair in looks(weights, pairs):
+    for look, gold, pair in linked_looks(weights, pairs):
         count += 1
         if min(abs(look - j) for j in gold) > far:
             ahead.append(look > max(gold))
