@@ -5,13 +5,7 @@
 From Python: `load_checkpoint` in `utils.checkpoint`, `translate` in `utils.decoding`.
 """
 
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback while PyTorch comes
-
 import sys
-import warnings
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,7 +17,7 @@ from utils.alignment import pharaoh_links
 from utils.checkpoint import load_checkpoint
 from utils.decoding import require_attention, require_room, translate
 from utils.metrics import text_scores, text_signatures
-from utils.options import make_parser, open_streams, setting
+from utils.options import make_parser, setting
 from utils.processes import Machine
 from utils.report import score_line
 from utils.subwords import drawn
@@ -51,13 +45,16 @@ class Search(Machine):
 
 def read_lines(stream, src_vocab, tsv, lower_case):
     """(columns, the text to translate, what is wrong with it) of each line of bytes."""
-    for line, fault in files.stream_lines(stream):
-        columns = line.split("\t" if tsv else "\n")
-        text = columns[0].lower() if lower_case else columns[0]
+    for number, raw in enumerate(iter(stream.readline, b""), 1):
+        if number == 1 and raw.startswith((b"\x1f\x8b", *files.UTF16_MARKS)):
+            raise ValueError("standard input is gzip or UTF-16: give UTF-8 text")
+        columns, text, fault = [""], "", ""
         try:
+            columns = files.decode_line(raw, number).split("\t" if tsv else "\n")
+            text = columns[0].lower() if lower_case else columns[0]
             require_room(text, src_vocab.encode(text).ids, "the line")
         except ValueError as error:
-            fault = fault or str(error)
+            fault = str(error)
         yield columns, text, fault
 
 
@@ -145,19 +142,12 @@ def draw(path, found, count):
     if count != 1 or found is None:
         raise ValueError(f"--heatmap draws one sentence, and there are {count:,} lines")
     require_attention(found.attention_weights)
-    with warnings.catch_warnings(record=True) as said:
-        sides = map(drawn, (found.source_tokens, found.tokens))
-        ax = show_heatmap(found.attention_weights, *sides)
-        ax.figure.savefig(path, dpi=150)
-    for warning in said:
-        print(warning.message, file=sys.stderr)
+    sides = map(drawn, (found.source_tokens, found.tokens))
+    ax = show_heatmap(found.attention_weights, *sides)
+    ax.figure.savefig(path, dpi=150)
 
 
 def main(arguments=None):
-    for name in ("stdin", "stdout"):
-        if getattr(sys, name) is None:
-            sys.exit(f"error: {name} is closed: nothing can be translated")
-    open_streams()
     parser = make_parser(
         "python -m utils.translate",
         "Translate lines from standard input to standard output, one for one. A line "
@@ -179,6 +169,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     main()
