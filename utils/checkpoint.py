@@ -35,8 +35,8 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
     A safetensors file, which holds numbers and never code. It is written beside `path`
     and then moved there, so `path` is at every moment whole: the old file or the new.
     (A process killed meanwhile leaves a file beside it that ends in .part.)
-    Raises OSError if it can't be written; ValueError for a model without a config, and
-    for other vocabularies than its own.
+    Raises OSError if it can't be written; ValueError for a model that would
+    come back as another one, and for other vocabularies than its own.
     notes: plain values to store along, such as scores and settings.
     """
     path = Path(path)
@@ -44,6 +44,13 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         raise ValueError(
             "this model can't be saved: it has no config. Build it by "
             "utils.models.build_model, with an entry in KINDS for a kind of your own"
+        )
+    with torch.random.fork_rng(devices=[]):  # building a model draws numbers
+        built = build_model(**model.config)
+    if [*map(type, model.modules())] != [*map(type, built.modules())]:
+        raise ValueError(
+            "this model can't be saved: its parts aren't those that its config builds. "
+            "Make it a kind of its own, an entry in utils.models.KINDS"
         )
     require_vocabs(model.config, (src_vocab, tgt_vocab))
     if trainer is not None and trainer.model is not model:

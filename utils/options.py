@@ -5,7 +5,9 @@ be: `num_epochs must be ...` in Python, `--num-epochs: must be ...` when it was 
 """
 
 import argparse
+import os
 import shlex
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -102,3 +104,10 @@ def value_of(one, text):
     if problem := fault(one, value):
         raise argparse.ArgumentTypeError(problem)
     return allowed[value] if isinstance(allowed, dict) else value
+
+
+def open_streams():
+    """A standard stream that is closed leads nowhere from here on."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))

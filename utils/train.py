@@ -21,7 +21,7 @@ from utils.checkpoint import load_checkpoint, require_equal
 from utils.corpora import load_multi30k, load_parallel, load_tsv
 from utils.data import Pair
 from utils.files import in_words, model_file
-from utils.options import Options, dashed, make_parser, setting
+from utils.options import Options, dashed, make_parser, open_streams, setting
 from utils.processes import join_processes
 from utils.recipe import FROM_MODEL, SIZES, Settings, fit, sizes_of
 from utils.report import Store, finish, say
@@ -125,6 +125,7 @@ def run(given, out):
 
 
 def main(arguments=None):
+    open_streams()
     parser = make_parser("python -m utils.train", "Train a translator.", Job, Settings)
     given = vars(parser.parse_args(arguments))
     out = given.get("out", "").removesuffix(".safetensors")

@@ -6,6 +6,7 @@ From Python: `load_checkpoint` in `utils.checkpoint`, `translate` in `utils.deco
 """
 
 import sys
+import warnings
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from utils.alignment import pharaoh_links
 from utils.checkpoint import load_checkpoint
 from utils.decoding import require_attention, require_room, translate
 from utils.metrics import text_scores, text_signatures
-from utils.options import make_parser, setting
+from utils.options import make_parser, open_streams, setting
 from utils.processes import Machine
 from utils.report import score_line
 from utils.subwords import drawn
@@ -142,12 +143,19 @@ def draw(path, found, count):
     if count != 1 or found is None:
         raise ValueError(f"--heatmap draws one sentence, and there are {count:,} lines")
     require_attention(found.attention_weights)
-    sides = map(drawn, (found.source_tokens, found.tokens))
-    ax = show_heatmap(found.attention_weights, *sides)
-    ax.figure.savefig(path, dpi=150)
+    with warnings.catch_warnings(record=True) as said:
+        sides = map(drawn, (found.source_tokens, found.tokens))
+        ax = show_heatmap(found.attention_weights, *sides)
+        ax.figure.savefig(path, dpi=150)
+    for warning in said:
+        print(warning.message, file=sys.stderr)
 
 
 def main(arguments=None):
+    for name in ("stdin", "stdout"):
+        if getattr(sys, name) is None:
+            sys.exit(f"error: {name} is closed: nothing can be translated")
+    open_streams()
     parser = make_parser(
         "python -m utils.translate",
         "Translate lines from standard input to standard output, one for one. A line "

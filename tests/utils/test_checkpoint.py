@@ -52,6 +52,9 @@ def test_what_does_not_belong_together_is_not_saved(tmp_path):
             save_checkpoint(path, trainer.model, *vocabs)
     with pytest.raises(ValueError, match="trains another one"):
         save_checkpoint(path, trainer.averaged, source, target, trainer=trainer)
+    trainer.model.decoder.dense.__class__ = type("Mine", (torch.nn.Module,), {})
+    with pytest.raises(ValueError, match="its parts aren't those"):
+        save_checkpoint(path, trainer.model, source, target)
 
 
 # --- a file is whole at every moment ------------------------------------------------

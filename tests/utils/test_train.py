@@ -223,9 +223,10 @@ def test_a_reader_that_leaves_costs_nothing(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no sh")
-def test_a_disk_that_is_full_costs_no_model_elsewhere(tmp_path):
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">/dev/full"])
+def test_a_stream_that_is_closed_or_full_costs_nothing(tmp_path, closed):
     write_pairs(tmp_path / "pairs.tsv")
-    words = f'"$0" -m utils.train {NEW.replace(chr(10), " ")} >/dev/full'
+    words = f'"$0" -m utils.train {NEW.replace(chr(10), " ")} {closed}'
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = ["sh", "-c", words, sys.executable]
     how = {"capture_output": True, "cwd": tmp_path, "check": True}

@@ -161,14 +161,14 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
     command("--tsv", "--score", ending="line 1: there is no second column")
 
 
-def test_a_heatmap_is_of_one_sentence(command, tmp_path):
+def test_a_heatmap_is_of_one_sentence(command, tmp_path, capsys):
     path = tmp_path / "picture.png"
     command("--heatmap", path, lines=SENTENCES[:1])
     assert path.read_bytes().startswith(b"\x89PNG")
     command("--heatmap", path, ending="draws one sentence, and there are 3 lines")
     hebrew = Translation("שלום", ["שלום"], ["a"], torch.ones(1, 1), [], [])
-    with pytest.warns(UserWarning, match="In the heatmap, numbers stand for"):
-        translate.draw(path, hebrew, 1)
+    translate.draw(path, hebrew, 1)
+    assert capsys.readouterr().err.startswith("In the heatmap, numbers stand for")
 
 
 REFUSED = {  # 2: argparse has said it
@@ -187,7 +187,7 @@ def test_options_that_do_not_work(command):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no sh")
-def test_a_reader_that_has_enough(expected):
+def test_a_reader_that_has_enough_and_streams_that_are_closed(expected):
     def run(words, count):
         command = ["sh", "-c", f'"$0" -m utils.translate "$1" {words}', sys.executable]
         how = {"capture_output": True, "cwd": ROOT, "text": True}
@@ -196,6 +196,10 @@ def test_a_reader_that_has_enough(expected):
         return done.stdout, done.stderr, done.returncode
 
     assert run("| head -n 1", 2 * translate.CHUNK) == (f"{expected[0]}\n", "", 0)
+    assert run("2>&-", 1) == (f"{expected[0]}\n", "", 0)
+    for name, closed in (("stdin", "<&-"), ("stdout", ">&-")):
+        said = f"error: {name} is closed: nothing can be translated\n"
+        assert run(closed, 1) == ("", said, 1)
 
 
 def test_each_line_is_written_as_utf8_before_the_next_is_read(
