@@ -24,7 +24,7 @@ help:
 	@echo "make model      train the small models that come with the course again"
 	@echo "make results    measure what data/results doesn't hold yet"
 	@echo "make results-real  the same on real text, which must be there or is downloaded"
-	@echo "make bench      measure speed, against d2l and the processor's limit"
+	@echo "make bench      measure speed, against d2l"
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
 	@echo "make slides     write the lectures to build/slides: pages and, with Chromium, PDF"
 	@echo "make site       write the course as a website to build/site, and check it in Chromium"
@@ -82,7 +82,7 @@ results: .venv/.installed
 	$(PY) -m tools.experiments
 
 results-real: .venv/.installed
-	$(PY) -m tools.experiments real_text beams own_text fine_tuning
+	$(PY) -m tools.experiments real_text told_apart beams own_text fine_tuning
 
 bench: .venv/.installed
 	$(PY) -m tools.benchmarks.speed

@@ -1,7 +1,4 @@
-"""What every exercise has, and what a notebook says of its time.
-
-The rules for exercises hold for the core, notebooks 00 to 07, and for 08 to 13 but 11.
-"""
+"""What every exercise has, and what a notebook says of its time."""
 
 import ast
 import dis
@@ -16,21 +13,17 @@ from mirror import as_python
 from utils import exercises
 from utils.attention import length_mask
 
-CORE = [
-    p for p in NUMBERED if number(p) != "11"
-]  # all that is written for this edition
 HEADING = re.compile(
     r"^### (?:Exercise )?(\d+) · ([\w ]+) · (\d+) minutes · (?:easy|medium|hard)"
     "( · further)?$",
     re.MULTILINE,
 )
 TIME = re.compile(
-    r"\*\*Time:\*\*\s(\d+)\sminutes\sto\sread,\s(\d+)\sfor\sthe\s(?:core\s)?exercises"
-    r"(?:,\s(\d+)\sfor\sthose\smarked\s\*further\*)?;\sthe\scells\srun\sin"
+    r"\*\*Time:\*\*\s(\d+)\sminutes\sto\sread,\s(\d+)\sfor\sthe\score\sexercises,"
+    r"\s(\d+)\sfor\sthose\smarked\s\*further\*;\sthe\scells\srun\sin"
 )
 WORDS, LINES = 100, 10  # of prose, of code: read in a minute
 LOOK = 2  # minutes for a prediction, or a figure
-BEFORE = 130, 15, 0  # the same in notebooks that aren't yet written for this edition
 UNREAD = re.compile(r"<[^>]+>|\]\([^)]*\)|[*`#|]")
 LEARNED = "## What you have learned"
 STARTER = re.compile(r"^(?:def|class) (?:my|their)", re.MULTILINE | re.IGNORECASE)
@@ -49,8 +42,7 @@ def exercises_in(notebook):
 
 def said(notebook):
     """The minutes that a notebook's first cell names: to read, core, further."""
-    groups = TIME.search(notebook.cells[0].source).groups()
-    return tuple(int(minutes) for minutes in groups if minutes)
+    return tuple(map(int, TIME.search(notebook.cells[0].source).groups()))
 
 
 def figures(cell):
@@ -64,33 +56,32 @@ def test_the_minutes_are_honest(path):
     """To read what stands before the exercises, to five; the sum of the exercises."""
     notebook, reading = load(path), 0
     minutes = said(notebook)
-    words, lines, look = (WORDS, LINES, LOOK) if len(minutes) == 3 else BEFORE
     for cell in notebook.cells:
         if cell.source.startswith("## Exercises"):
             break
         if cell.cell_type == "markdown":
-            reading += len(UNREAD.sub(" ", cell.source).split()) / words
-            reading += look * cell.source.count("**Predict")
+            reading += len(UNREAD.sub(" ", cell.source).split()) / WORDS
+            reading += LOOK * cell.source.count("**Predict")
         elif cell.id != "colab":
             code = filter(str.strip, cell.source.splitlines())
-            reading += len(list(code)) / lines
-        reading += look * figures(cell)
+            reading += len(list(code)) / LINES
+        reading += LOOK * figures(cell)
     found = exercises_in(notebook)
     practice = [
         sum(m for _, _, m, f in found if f is further) for further in (False, True)
     ]
-    assert minutes == (max(5, 5 * round(reading / 5)), *practice[: len(minutes) - 1])
+    assert minutes == (max(5, 5 * round(reading / 5)), *practice)
 
 
 @pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
 def test_the_maps_have_the_same_minutes(page):
     text = read(page)
     for path in NUMBERED:
-        row = re.search(rf"\| *\[?{number(path)} [^\n]*?((?:\| \d+ ){{2,3}})\|", text)
+        row = re.search(rf"\| *\[?{number(path)} [^\n]*?((?:\| \d+ ){{3}})\|", text)
         assert tuple(map(int, row[1].split("|")[1:])) == said(load(path)), path.name
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_no_assert_answers_a_prediction(path):
     """Not in the cell whose output is predicted, the first after it that has one."""
     cells = iter(load(path).cells)
@@ -103,7 +94,7 @@ def test_no_assert_answers_a_prediction(path):
     assert [s for s in shown if re.search(r"^\s*assert\b", s, re.MULTILINE)] == []
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_each_exercise_has_a_solution(path):
     found = exercises_in(load(path))
     assert [n for n, *_ in found] == list(range(1, len(found) + 1))
@@ -118,7 +109,7 @@ def test_each_exercise_has_a_solution(path):
     ]
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_each_idea_is_practised_and_asked_for(path):
     """A row of the instructor's table for each of the ideas that the learner has."""
     sources = [cell.source for cell in load(path).cells]

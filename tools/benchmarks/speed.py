@@ -34,7 +34,6 @@ ASKED = {  # of a step against d2l's, by S = T
     15: {"plain": 1.4, "by hand": 1.7},
     50: {"plain": 1.6, "by hand": 2.5},
 }
-PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 
 
 class Settings(NamedTuple):
@@ -181,42 +180,6 @@ def training_steps(settings):
             note = ""  # said once
 
 
-def products_of(step):
-    """A function that computes the matrix products of a step, and nothing else."""
-    with torch.profiler.profile(record_shapes=True) as profile:
-        step()
-    calls = []
-    for event in profile.key_averages(group_by_input_shape=True):
-        name = event.key.removeprefix("aten::")
-        if name in PRODUCTS:
-            factors = [torch.randn(shape) for shape in event.input_shapes if shape]
-            calls.append((partial(getattr(torch, name), *factors), event.count))
-
-    def alone():
-        for call, count in calls:
-            for _ in range(count):
-                call()
-
-    return alone
-
-
-def limits(settings):
-    """Rows: the time of a step's matrix products alone, as a share of the step's."""
-    for S in settings.lengths:
-        batch = random_batch(settings, S, shortest=S)
-        sides = {side: our_step(settings, batch, side) for side in LOSSES}
-        products = {"products": products_of(sides["plain"])}
-        taken = in_turn(sides | products, settings)
-        for side in LOSSES:
-            yield Row(
-                f"training step, S = T = {S}, no padding: {side}, share of its matrix "
-                "products",
-                [100 * share for share in ratios(taken["products"], taken[side])],
-                unit=" %",
-                note=in_words(taken) if side == "plain" else "",
-            )
-
-
 # --- decoding, and the start ----------------------------------------------------------
 
 
@@ -260,7 +223,7 @@ def start(settings):
 
 
 def main(settings, path=report.README):
-    parts = training_steps, limits, decoding, start
+    parts = training_steps, decoding, start
     rows = (row.cells() for measured in parts for row in measured(settings))
     head = ["what", "median (lowest to highest)", "asked", "", "in full"]
     report.table("speed", head, rows, path)

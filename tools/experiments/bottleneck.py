@@ -3,7 +3,8 @@
 Notebook 02 reads what is stored.
 """
 
-from tools.experiments.runs import bleu_by_length, build, trained, village
+from tools.experiments.runs import aer_of, build, trained, translations, village
+from utils.metrics import bleu, quality_by_length
 
 SETTINGS = {
     "embed_size": 64,
@@ -23,12 +24,19 @@ def plan(done):
 
 
 def run(settings, num_hiddens, seed):
-    """Train one fixed-context model; its test BLEU in each bucket of source lengths."""
-    corpus, vocabs = village("en-fr")
-    model = build("fixed", vocabs, seed, {**settings, "num_hiddens": num_hiddens})
-    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, settings)
-    score, by_length = bleu_by_length(
-        model, corpus["test"], vocabs, settings["buckets"]
-    )
-    more = {"num_hiddens": num_hiddens, "bleu": score, "bleu_by_length": by_length}
-    return {**figures, **more}
+    """Train one fixed-context model."""
+    about = {"direction": "en-fr", **settings, "num_hiddens": num_hiddens}
+    return {"num_hiddens": num_hiddens, **measured("fixed", seed, about)}
+
+
+def measured(kind, seed, about):
+    """Train a model; its losses, and of the test split BLEU, by length, and AER."""
+    corpus, vocabs = village(about["direction"])
+    model, test = build(kind, vocabs, seed, about), corpus["test"]
+    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, about)
+    sides = translations(model, test, vocabs)
+    lengths = [len(pair.source) for pair in test]
+    rows = quality_by_length(lengths, *sides, about["buckets"])
+    figures["bleu"] = round(bleu(*sides), 2)
+    figures["bleu_by_length"] = [round(row.score, 2) for row in rows]
+    return figures | {"aer": aer_of(model, test, vocabs) if kind != "fixed" else None}

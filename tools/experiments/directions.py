@@ -6,7 +6,6 @@ there. Sizes, batches, epochs and rate are that notebook's. An annotation h_j ha
 """
 
 from tools.experiments import bottleneck
-from tools.experiments.runs import aer_of, bleu_by_length, build, trained, village
 
 SETTINGS = {
     "direction": "en-fr",
@@ -28,11 +27,6 @@ def plan(done):
 
 
 def run(settings, arm, seed):
-    """Train one model; its losses, and BLEU on the test split in each bucket."""
-    corpus, vocabs = village(settings["direction"])
-    kind, test = ARMS[arm]["kind"], corpus["test"]
-    model = build(kind, vocabs, seed, {**settings, **ARMS[arm]})
-    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, settings)
-    score, by_length = bleu_by_length(model, test, vocabs, settings["buckets"])
-    figures |= {"bleu": score, "bleu_by_length": by_length}
-    return figures | {"aer": aer_of(model, test, vocabs) if kind != "fixed" else None}
+    """Train one model; its losses, BLEU by length, and AER."""
+    about = {**settings, **ARMS[arm]}
+    return bottleneck.measured(about["kind"], seed, about)

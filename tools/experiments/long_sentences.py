@@ -6,8 +6,6 @@ with the same encoder, each at its own rate and at two budgets. Beside them, on 
 15 words: what could excuse the fixed context, other decoders with attention, and
 remedies that are trained. Luong et al. (2015) found local-p best with the score
 "general": so it is measured in their order with both scores, beside its controls.
-The decoder of the arm in GONE has left the course. What is stored of it stays; the
-commits that it names made it.
 
 Notebook 08 reads what is stored.
 """
@@ -53,19 +51,16 @@ ARMS = {  # the decoder, and what differs from SETTINGS
     "Luong, local-p": {"kind": "luong local", **LUONG, **PREDICTED},
     "Luong, general": {"kind": "luong", **GENERAL},
     "Luong, general, local-p": {"kind": "luong local", **GENERAL, **PREDICTED},
-    "coverage": {"kind": "coverage"},
     "fixed, one way": ONE_WAY,
     "fixed, one way, reversed": {**ONE_WAY, "reverse": True},
 }
 SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
-GONE = ("coverage",)
 
 
 def plan(done):
     """Each arm at its own rate, at both budgets."""
-    named = [entry["run"] for entry in done if entry["run"]["arm"] in GONE]
-    budgets = [{"times": 1}, {"times": 3}]
-    for arm in (arm for arm in ARMS if arm not in GONE):
+    named, budgets = [], [{"times": 1}, {"times": 3}]
+    for arm in ARMS:
         named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
     return named
 

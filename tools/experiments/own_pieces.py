@@ -6,7 +6,7 @@ seeds. `exercises.own_translator` holds a learner's model against these figures.
 
 import torch
 
-from tools.experiments.runs import build, loss, up_to, village
+from tools.experiments.runs import build, loss, short_sentences
 from utils.data import BatchLoader
 from utils.decoding import greedy_decode
 from utils.exercises.put_together import HELD_OUT, MAX_WORDS, measure
@@ -33,8 +33,7 @@ def plan(done):
 
 def run(settings, seed):
     """Train with one seed, as the notebook does; figures on held-out sentences."""
-    corpus, vocabs = village(settings["direction"])
-    pairs = up_to(corpus["train"], settings["max_words"])
+    vocabs, pairs, *_ = short_sentences(settings)
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"], seed)
     model = build("attention", vocabs, seed, settings)
     optimizer = torch.optim.Adam(model.parameters(), settings["lr"])

@@ -10,10 +10,9 @@ import time
 from dataclasses import asdict, replace
 
 from tools.experiments.provenance import read
-from tools.experiments.real_text import BEAM
+from tools.experiments.real_text import BEAM, scores, texts
 from utils import by_hand
-from utils.decoding import translate
-from utils.metrics import text_scores, text_signatures
+from utils.metrics import text_signatures
 from utils.recipe import Settings, fit
 
 SETTINGS = {"beam": BEAM, "signature": text_signatures()["bleu"]}
@@ -27,39 +26,26 @@ def plan(done):
     return [{"corpus": c, "pairs": n, "seed": seed} for n, seed, c in more + few]
 
 
-def corpus_of(name, pairs, seed):
-    """The corpus with so many training pairs, drawn by the seed."""
-    corpus = read(CORPORA[name])
+def run(settings, corpus, pairs, seed):
+    """One training on so many pairs, drawn by the seed; the test split's scores."""
+    text = read(CORPORA[corpus])
     if pairs:
         rng = random.Random(f"{pairs} pairs, seed {seed}")
-        train = rng.sample(corpus["train"], pairs)
-        corpus = replace(corpus, splits={**corpus.splits, "train": train})
-    return corpus
-
-
-def run(settings, corpus, pairs, seed):
-    """One training, and the test split's scores."""
-    text = corpus_of(corpus, pairs, seed)
+        train = rng.sample(text["train"], pairs)
+        text = replace(text, splits={**text.splits, "train": train})
     chosen = Settings.for_text(len(text["train"]), seed=seed)
     start = time.process_time()
     fitted = fit(text, chosen, progress=False, loss_function=by_hand.loss)
     minutes = (time.process_time() - start) / 60
     best = fitted.trainer.history[fitted.best_epoch - 1]
-    return {
+    figures = {
         "training_pairs": len(text["train"]),
         "settings": asdict(chosen),
         "cpu_minutes": round(minutes, 1),
         "best_epoch": fitted.best_epoch,
         "valid_loss": round(best["valid_loss"], 3),
-        "greedy": scores(fitted, text),
-        "beam": scores(fitted, text, **settings["beam"]),
     }
-
-
-def scores(fitted, corpus, **search):
-    """BLEU and chrF of the test split's texts."""
-    sources = [pair.source for pair in corpus["test"]]
-    found = translate(fitted.model, sources, *fitted.vocabs, **search)
-    references = corpus.target_texts("test")
-    of_texts = text_scores([one.text for one in found], references, corpus.target_lang)
-    return {metric: round(value, 2) for metric, value in of_texts.items()}
+    for name, search in (("greedy", {}), ("beam", settings["beam"])):
+        found = texts(fitted.model, fitted.vocabs, text["test"], search)
+        figures[name] = scores(found, text, "test")
+    return figures

@@ -5,22 +5,19 @@ batches of 64 sentences; two processes take every other sentence. Measured is wh
 update takes by the clock. Without dropout, so that the losses can be compared.
 """
 
-import json
 import statistics
 import tempfile
 import time
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from tools.experiments.runs import village
+from tools.experiments.runs import build, village
 from utils import by_hand
 from utils.data import BatchLoader
-from utils.models import build_model
 from utils.processes import ShareOfLoss
 from utils.recipe import Settings
 from utils.training import train_step
@@ -45,59 +42,52 @@ def plan(done):
     return [{}]
 
 
-def work(rank, world, exchange, settings, folder):
-    """One process: milliseconds an update and losses, into a file of the first one."""
+def work(rank, world, exchange, settings, folder, answers):
+    """One process; the first puts milliseconds an update, and the losses at the ends.
+
+    The losses are of the whole batches.
+    """
     torch.set_num_threads(settings["threads"])
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world)
-    torch.manual_seed(0)
     corpus, vocabs = village(settings["direction"])
-    names = ("embed_size", "num_hiddens", "enc_hiddens", "dropout")
-    sizes = {name: settings[name] for name in names}
-    model = build_model("translator", *map(len, vocabs), **sizes)
+    model = build("translator", vocabs, 0, settings)
     smoothed = partial(by_hand.loss, label_smoothing=Settings().label_smoothing)
     share = ShareOfLoss(model, smoothed, rank, world)
     share = DistributedDataParallel(share) if exchange else share
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    update = partial(
-        train_step, model, optimizer=adam, loss_function=lambda _, b: share(b)
-    )
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
     batches = list(islice(loader, settings["warmup"] + settings["updates"]))
-    losses = [update(batch) for batch in batches[: settings["warmup"]]]
-    start = time.perf_counter()
-    losses += [update(batch) for batch in batches[settings["warmup"] :]]
-    taken = time.perf_counter() - start
+    losses = []
+    for batch in batches:
+        if len(losses) == settings["warmup"]:
+            start = time.perf_counter()
+        loss = train_step(model, batch, adam, loss_function=lambda _, b: share(b))
+        losses.append(loss)
+    milliseconds = 1e3 * (time.perf_counter() - start) / settings["updates"]
     # Of this process's share, weighted: the processes' mean is the batch's.
     ends = torch.tensor([losses[0], losses[-1]]) / world
     dist.all_reduce(ends)
     dist.destroy_process_group()
-    figures = {
-        "losses": [round(loss, 5) for loss in ends.tolist()],
-        "clock": 1e3 * taken / settings["updates"],
-    }
     if rank == 0:
-        Path(folder, "figures").write_text(json.dumps(figures), encoding="utf-8")
-
-
-def figures_of(settings, processes, exchange):
-    """What `work` says in the first process of so many."""
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = processes, exchange, settings, folder
-        torch.multiprocessing.spawn(work, arguments, processes)
-        return json.loads(Path(folder, "figures").read_text(encoding="utf-8"))
+        answers.put((milliseconds, [round(loss, 5) for loss in ends.tolist()]))
 
 
 def run(settings):
     """Milliseconds an update, of each arrangement: [median, lowest, highest]."""
     village(settings["direction"])  # what this run reads, noted
-    rounds = [
-        {name: figures_of(settings, *way) for name, way in ARRANGEMENTS.items()}
-        for _ in range(settings["rounds"])
-    ]
-    found = rounds[0]
-    for name, figures in found.items():
-        times = [one[name]["clock"] for one in rounds]
-        three = statistics.median(times), min(times), max(times)
-        figures["clock"] = [round(ms, 1) for ms in three]
+    answers = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    times = {name: [] for name in ARRANGEMENTS}
+    losses = {}
+    for _ in range(settings["rounds"]):
+        for name, (world, exchange) in ARRANGEMENTS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                arguments = world, exchange, settings, folder, answers
+                torch.multiprocessing.spawn(work, arguments, world)
+            milliseconds, losses[name] = answers.get()
+            times[name].append(milliseconds)
+    found = {}
+    for name, clock in times.items():
+        three = statistics.median(clock), min(clock), max(clock)
+        found[name] = {"losses": losses[name], "clock": [round(ms, 1) for ms in three]}
     return {"milliseconds": found}

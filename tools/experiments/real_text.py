@@ -92,7 +92,7 @@ def run(settings, arm, direction, num_epochs, lr, seed):
         {name: round(epoch[name], 4) for name in ("train_loss", "valid_loss")}
         for epoch in trainer.history
     ]
-    about = f"{arm}, {direction}, {num_epochs} epochs, rate {lr}, seed {seed}"
+    about = name_of(arm, direction, num_epochs, lr, seed)
     found = {split: texts(model, vocabs, corpus[split]) for split in ("valid", "test")}
     store_texts(about, found)
     return {
@@ -106,6 +106,11 @@ def run(settings, arm, direction, num_epochs, lr, seed):
         "greedy": scores(texts(model, vocabs, corpus["valid"], {}), corpus),
         "beam": scores(found["valid"], corpus),
     }
+
+
+def name_of(arm, direction, num_epochs, lr, seed):
+    """How a run's file of translations is named."""
+    return f"{arm}, {direction}, {num_epochs} epochs, rate {lr}, seed {seed}"
 
 
 def texts(model, vocabs, pairs, search=BEAM):

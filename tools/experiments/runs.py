@@ -23,19 +23,14 @@ from utils.alignment import forced_weights, word_weights
 from utils.data import BatchLoader
 from utils.decoding import translate_tokens
 from utils.gold import gold_links
-from utils.metrics import (
-    alignment_error_rate,
-    bleu,
-    links_from_weights,
-    quality_by_length,
-)
+from utils.metrics import alignment_error_rate, bleu, links_from_weights
 from utils.models import build_model
 from utils.training import Trainer, batch_loss, evaluate_loss
 
 RESULTS = DATA / "results"
 SEEDS = 0, 1, 2
-OPTIONS = """embed_size num_hiddens bidirectional num_layers dropout score feed place
-reach num_heads num_ffn num_maxout variant""".split()
+OPTIONS = """embed_size num_hiddens enc_hiddens bidirectional num_layers dropout score
+feed place reach num_heads num_ffn num_maxout variant""".split()
 BUDGETS = {"num_epochs": 4}, {"num_epochs": 12}  # the short one and the long one
 
 
@@ -45,16 +40,14 @@ def village(direction):
     return corpus, corpus.vocabs()
 
 
-def up_to(pairs, max_words):
-    """Those with at most so many source words."""
-    return [pair for pair in pairs if len(pair.source) <= max_words]
-
-
 def short_sentences(about):
     """The vocabularies of a direction; pairs up to max_words of train, valid, test."""
     corpus, vocabs = village(about["direction"])
-    splits = (corpus[split] for split in ("train", "valid", "test"))
-    return vocabs, *(up_to(pairs, about["max_words"]) for pairs in splits)
+    short = [
+        [pair for pair in corpus[split] if len(pair.source) <= about["max_words"]]
+        for split in ("train", "valid", "test")
+    ]
+    return vocabs, *short
 
 
 def build(kind, vocabs, seed, about):
@@ -64,27 +57,25 @@ def build(kind, vocabs, seed, about):
     return build_model(kind, *map(len, vocabs), **options)
 
 
-def loss(model, batch, label_smoothing=0.0):
+def loss(model, batch):
     """by_hand.loss where it computes the model: the same numbers in less time."""
     try:
-        return by_hand.loss(model, batch, label_smoothing)
+        return by_hand.loss(model, batch)
     except ValueError:
-        return batch_loss(model, batch, label_smoothing)
+        return batch_loss(model, batch)
 
 
-def trained(model, pairs, valid, vocabs, seed, plan, checkpoint=None):
+def trained(model, pairs, valid, vocabs, seed, plan):
     """Train by the plan's num_epochs, batch_size and lr; what every run stores of it.
 
-    label_smoothing: 0 where the plan has none. seed: of the order of the batches.
-    checkpoint: called after each epoch. Losses are in nats a token. train_loss: the
-    mean of the last epoch, dropout and all; valid_loss: at its end. cpu_seconds: of the
+    seed: of the order of the batches. Losses are in nats a token. train_loss: the mean
+    of the last epoch, dropout and all; valid_loss: at its end. cpu_seconds: of the
     training, one thread.
     """
     start, epochs, lr = time.process_time(), plan["num_epochs"], plan["lr"]
     loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
-    smoothed = partial(loss, label_smoothing=plan.get("label_smoothing", 0.0))
-    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=smoothed)
-    trainer.fit(checkpoint=checkpoint, progress=sys.stderr.isatty())
+    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=loss)
+    trainer.fit(progress=sys.stderr.isatty())
     seconds = time.process_time() - start
     loader = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
     return {
@@ -105,13 +96,6 @@ def translations(model, pairs, vocabs):
 def bleu_of(model, pairs, vocabs):
     """BLEU of greedy translations."""
     return round(bleu(*translations(model, pairs, vocabs)), 2)
-
-
-def bleu_by_length(model, pairs, vocabs, buckets):
-    """The same over all pairs; and a list, of each bucket of source lengths."""
-    sides = translations(model, pairs, vocabs)
-    scores = quality_by_length([len(p.source) for p in pairs], *sides, buckets)
-    return round(bleu(*sides), 2), [round(row.score, 2) for row in scores]
 
 
 def aer_of(model, pairs, vocabs):

@@ -65,13 +65,7 @@ def summary(sizes, pairs):
             mask[partners] = True
             linked.append(rows[i, mask].mean())
             others.append(rows[i, ~mask].mean())
-    return {
-        "last_word": [rounded(size) for size in torch.stack(last).mean(0)],
-        "linked": rounded(torch.stack(linked).mean()),
-        "not_linked": rounded(torch.stack(others).mean()),
-    }
-
-
-def rounded(value):
-    """To four digits."""
-    return float(f"{value.item():.4g}")
+    means = {"last_word": last, "linked": linked, "not_linked": others}
+    means = {name: torch.stack(sizes).mean(0).tolist() for name, sizes in means.items()}
+    means["last_word"] = [float(f"{size:.4g}") for size in means["last_word"]]
+    return means
