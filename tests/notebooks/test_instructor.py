@@ -11,27 +11,12 @@ DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+")
 PREDICT = "> **Predict.** "
 
 
-def about():
-    """(notebook's number, what the instructor's page says of it).
-
-    The questions on the core have numbers of their own.
-    """
-    said = re.findall(r"^### (\d\db?) (.+?)(?=^##)", TEACHING, re.M | re.S)
-    quiz = TEACHING.split("## Quiz")[1]
-    for question in re.split(r"^(?=\*\*\d+\.\*\*)", quiz, flags=re.M)[1:]:
-        number = re.search(r"\(Notebook\s+(\d\db?)\)", question)[1]
-        if number >= "08":
-            said.append((number, question.split("**", 2)[2]))
-    return said
-
-
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_the_instructor_quotes_figures_that_the_notebook_has(path):
     """Each decimal number begins one that a cell or an output of the notebook has."""
-    texts = [text for number, text in about() if path.name.startswith(f"{number}_")]
+    (text,) = re.findall(rf"^### {path.name[:2]} .+?(?=^##)", TEACHING, re.M | re.S)
     known = DECIMAL.findall(said_and_printed(path))
-    quoted = DECIMAL.findall("\n".join(texts))
-    assert texts
+    quoted = DECIMAL.findall(text)
     assert [n for n in quoted if not any(k.startswith(n) for k in known)] == []
 
 

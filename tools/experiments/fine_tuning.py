@@ -9,7 +9,8 @@ and a training on the 500 alone. Three seeds.
 import random
 from dataclasses import replace
 
-from tools.experiments.own_text import corpus_of, scores
+from tools.experiments.provenance import read
+from tools.experiments.real_text import scores, texts
 from utils import by_hand
 from utils.checkpoint import Checkpoint
 from utils.metrics import text_signatures
@@ -39,7 +40,7 @@ def part(corpus, keep, seed):
 
 def run(settings, seed):
     """BLEU on long sentences, of each model; greedy."""
-    whole = corpus_of("Tatoeba zh→en", None, seed)
+    whole = read("Tatoeba zh-en")
     words = {name: settings[name] for name in ("short", "long")}
     short = part(whole, lambda p: len(p.target.split()) <= words["short"], seed)
     long = part(whole, lambda p: len(p.target.split()) >= words["long"], seed)
@@ -54,12 +55,18 @@ def run(settings, seed):
     options = {"progress": False, "loss_function": by_hand.loss}
     start = fit(short, base, **options)
     alone = fit(long, chosen, **options)
-    before = scores(start, long)["bleu"]
+    before = bleu(start, long)
     begin = Checkpoint(start.model, *start.vocabs, None, {}, {})
     tuned = fit(long, few, start=begin, **options)
     return {
         "sizes": {name: len(pairs) for name, pairs in long.splits.items()},
         "the start as it is": before,
-        "the 500 alone": scores(alone, long)["bleu"],
-        "fine-tuned": scores(tuned, long)["bleu"],
+        "the 500 alone": bleu(alone, long),
+        "fine-tuned": bleu(tuned, long),
     }
+
+
+def bleu(fitted, corpus):
+    """Of the test split's translations, greedy."""
+    found = texts(fitted.model, fitted.vocabs, corpus["test"], {})
+    return scores(found, corpus, "test")["bleu"]
