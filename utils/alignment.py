@@ -7,7 +7,6 @@ vocabulary.
 
 import re
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 import torch
 
@@ -45,11 +44,10 @@ def word_weights(weights, pair, vocabs):
     """
     if not isinstance(pair.source, str):
         return weights
+    sides = zip(pair[:2], vocabs, pair.ends or (None, None), strict=True)
     shares = [
         word_shares(text, vocab.byte_lengths(vocab.encode(text).ids), ends)
-        for text, vocab, ends in zip(
-            pair[:2], vocabs, pair.ends or (None, None), strict=True
-        )
+        for text, vocab, ends in sides
     ]
     return between_words(weights, *shares)
 
@@ -101,31 +99,30 @@ def pharaoh_links(source, translation, src_vocab, tgt_vocab):
     return " ".join(f"{word}-{i}" for i, word in enumerate(best))
 
 
-class GoldAttention(NamedTuple):
-    """How much attention falls on gold, 0 to 1; means over the linked target words."""
+def longest_gap(weights):
+    """Most source words in a row that no target word looked at most; weights (T, S)."""
+    weights = as_weights(weights)
+    looked = set(weights.argmax(axis=1).tolist())
+    places = sorted(looked | {-1, weights.shape[1]})
+    return max(b - a - 1 for a, b in pairwise(places))
 
-    mass: float  # the weight on the linked source words together
-    hits: float  # how often the most attended source word is a linked one
-    chance: float  # the share of the source words that is linked
 
+def linked_looks(weights, pairs):
+    """For each linked target word: where it looks, the words linked with it, its pair.
 
-def attention_on_gold(weights, pairs):
-    """GoldAttention of weights (T, S), a row per target word, against gold links.
-
-    A link counts whether it is sure or possible, as in the error rate's precision. A
-    target word without one has nowhere right to look, and isn't counted. Raises
-    ValueError if none has one.
+    By weights (T, S): it looks at the source word that has the most. A link counts
+    whether it is sure or possible.
     """
-    mass, hits, chance = [], [], []
     for w, pair in zip(weights, pairs, strict=True):
         links = pair.alignment | pair.possible
         for i in {i for _, i in links}:
-            gold = [j for j, target in links if target == i]
-            mass.append(float(w[i, gold].sum()))
-            hits.append(int(w[i].argmax()) in gold)
-            chance.append(len(gold) / len(pair.source))
-    check_linked(mass)
-    return GoldAttention(*(sum(x) / len(x) for x in (mass, hits, chance)))
+            yield int(w[i].argmax()), [j for j, target in links if target == i], pair
+
+
+def gold_hits(weights, pairs) -> float:
+    """How often a linked target word looks at a word that it is linked with, 0 to 1."""
+    found = [look in gold for look, gold, _ in linked_looks(weights, pairs)]
+    return sum(found) / len(found)
 
 
 def whole_sentences(pair, stops=(".", "?")):
@@ -143,35 +140,17 @@ def whole_sentences(pair, stops=(".", "?")):
     return pair._replace(alignment=sure, possible=possible - sure)
 
 
-def longest_gap(weights):
-    """Most source words in a row that no target word looked at most; weights (T, S)."""
-    weights = as_weights(weights)
-    looked = set(weights.argmax(axis=1).tolist())
-    places = sorted(looked | {-1, weights.shape[1]})
-    return max(b - a - 1 for a, b in pairwise(places))
-
-
 def far_looks(weights, pairs, far=5):
     """Of weights (T, S): looks more than `far` words from all that gold links.
 
-    A look is the source word that a linked target word looks at most. Three shares: of
-    the far looks among all; of those among the far ones that go ahead, to the right of
-    all linked words; and of those at another copy of a linked word.
+    Three shares: of the far looks among all; of those among the far ones that go ahead,
+    to the right of all linked words; and of those at another copy of a linked word.
     """
-    looks, ahead, copies = 0, [], []
-    for w, pair in zip(weights, pairs, strict=True):
-        links = pair.alignment | pair.possible
-        for i in {i for _, i in links}:
-            look, gold = int(w[i].argmax()), [j for j, target in links if target == i]
-            looks += 1
-            if min(abs(look - j) for j in gold) > far:
-                ahead.append(look > max(gold))
-                copies.append(pair.source[look] in {pair.source[j] for j in gold})
+    count, ahead, copies = 0, [], []
+    for look, gold, pair in linked_looks(weights, pairs):
+        count += 1
+        if min(abs(look - j) for j in gold) > far:
+            ahead.append(look > max(gold))
+            copies.append(pair.source[look] in {pair.source[j] for j in gold})
     of = max(len(ahead), 1)
-    return len(ahead) / looks, sum(ahead) / of, sum(copies) / of
-
-
-def check_linked(rows):
-    """ValueError, in words, unless there is a target word with a link."""
-    if not rows:
-        raise ValueError("no target word has a gold link: there is nothing to measure")
+    return len(ahead) / count, sum(ahead) / of, sum(copies) / of

@@ -154,19 +154,61 @@ class AttentionSteps(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
-        done = attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts)
-        ctx.save_for_backward(*done, keys, values, W_c, W_s, v)
+        """All steps forward: attend with s_{i-1}, then update to s_i."""
+        (P, _), (_, S, H) = gates.shape, keys.shape
+        gates, from_state = gates.clone(), gates.new_empty(P, 4 * H)
+        before, states = gates.new_empty(2, P, H)
+        weights, contexts = gates.new_empty(P, S), gates.new_empty(P, values.shape[2])
+        block = torch.empty_like(keys)  # used again at each step
+        rows = gates, from_state, before, states, weights, contexts
+        steps = [x.split(counts) for x in rows]
+        for gate, by_state, old, new, weight, context in zip(*steps, strict=True):
+            n = len(gate)  # sentences that write a word at this step
+            old.copy_(s[:n])
+            torch.addmm(b_s, old, W_s.T, out=by_state)
+            features = tanh_(torch.add(keys[:n], by_state[:, None, :H], out=block[:n]))
+            scores = torch.addmv(mask[:n].flatten(), features.view(-1, H), v)  # (nS,)
+            torch.softmax(scores.view(n, S), -1, out=weight)
+            torch.bmm(weight[:, None], values[:n], out=context[:, None])
+            gate.addmm_(context, W_c.T)
+            gru_step(gate, by_state[:, H:], old, new)
+            s = new
+        ctx.save_for_backward(
+            gates, from_state, before, contexts, weights, keys, values, W_c, W_s, v
+        )
         ctx.counts = counts
-        *_, states, contexts, _ = done
         return states, contexts
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_states, d_contexts):
-        d = attention_steps_backward(
-            d_states, d_contexts, ctx.saved_tensors, ctx.counts
-        )
-        return *d[:4], None, *d[4:], None  # nothing for mask and counts
+        """All steps backward. tanh is computed again, not stored as (P, S, H)."""
+        gates, from_state, before, contexts, weights, *rest = ctx.saved_tensors
+        (keys, values, W_c, W_s, v), counts = rest, ctx.counts
+        B, _, H = keys.shape
+        slopes = gru_slopes(gates, from_state[:, H:], before)
+        d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(from_state)
+        d_contexts, d_scores = d_contexts.clone(), torch.zeros_like(keys[:, :, 0])
+        block, squares = torch.empty_like(keys), torch.zeros_like(keys)
+        d_s, d_v = keys.new_zeros(B, H), torch.zeros_like(v)
+        rows = d_states, d_contexts, d_gates, d_from_state, from_state, weights, *slopes
+        for step in reversed(list(zip(*(x.split(counts) for x in rows), strict=True))):
+            d_new, d_context, d_gate, d_by_state, by_state, weight, *slope = step
+            n = len(weight)
+            kept = gru_step_backward(d_s[:n] + d_new, slope, d_gate, d_by_state[:, H:])
+            d_context.addmm_(d_gate, W_c)
+            features = tanh_(torch.add(keys[:n], by_state[:, None, :H], out=block[:n]))
+            d_query = attend_backward(
+                d_context, values[:n], weight, features, d_scores[:n], squares[:n], d_v
+            )
+            torch.mul(v, d_query, out=d_by_state[:, :H])
+            torch.addmm(kept, d_by_state, W_s, out=d_s[:n])
+        d_keys = v * (d_scores[..., None] - squares)
+        all_weights, d_all = (by_step(x, counts, B) for x in (weights, d_contexts))
+        d_values = all_weights.permute(1, 2, 0) @ d_all.transpose(0, 1)
+        d_W_c, d_W_s = d_gates.T @ contexts, d_from_state.T @ before
+        d_b_s = d_from_state.sum(0)  # None: for the mask and the counts
+        return d_gates, d_s, d_keys, d_values, None, d_W_c, d_W_s, d_b_s, d_v, None
 
 
 def tanh_(x):
@@ -215,29 +257,6 @@ def gru_step_backward(d_s, slopes, d_gates, d_from_state):
     return d_s * z
 
 
-def attention_steps(gates, s, keys, values, mask, W_c, W_s, b_s, v, counts):
-    """All steps forward: attend with s_{i-1}, then update to s_i."""
-    (P, _), (_, S, H) = gates.shape, keys.shape
-    gates, from_state = gates.clone(), gates.new_empty(P, 4 * H)
-    before, states = gates.new_empty(2, P, H)
-    weights, contexts = gates.new_empty(P, S), gates.new_empty(P, values.shape[2])
-    block = torch.empty_like(keys)  # used again at each step
-    rows = gates, from_state, before, states, weights, contexts
-    steps = [x.split(counts) for x in rows]
-    for gate, by_state, old, new, weight, context in zip(*steps, strict=True):
-        n = len(gate)  # sentences that write a word at this step
-        old.copy_(s[:n])
-        torch.addmm(b_s, old, W_s.T, out=by_state)
-        features = tanh_(torch.add(keys[:n], by_state[:, None, :H], out=block[:n]))
-        scores = torch.addmv(mask[:n].flatten(), features.view(-1, H), v)  # (nS,)
-        torch.softmax(scores.view(n, S), -1, out=weight)
-        torch.bmm(weight[:, None], values[:n], out=context[:, None])
-        gate.addmm_(context, W_c.T)
-        gru_step(gate, by_state[:, H:], old, new)
-        s = new
-    return gates, from_state, before, states, contexts, weights
-
-
 def attend_backward(d_context, values, weight, features, d_scores, squares, d_v):
     """One step from the context (n, D) back to the query (n, H), but for v.
 
@@ -251,34 +270,6 @@ def attend_backward(d_context, values, weight, features, d_scores, squares, d_v)
     d_scores += d
     squares.addcmul_(d[:, :, None], features)
     return d.sum(1, keepdim=True) - (d[:, None] @ features)[:, 0]
-
-
-def attention_steps_backward(d_states, d_contexts, saved, counts):
-    """All steps backward. tanh is computed again, not stored as (P, S, H)."""
-    gates, from_state, before, _, contexts, weights, keys, values, W_c, W_s, v = saved
-    B, _, H = keys.shape
-    slopes = gru_slopes(gates, from_state[:, H:], before)
-    d_gates, d_from_state = torch.empty_like(gates), torch.empty_like(from_state)
-    d_contexts, d_scores = d_contexts.clone(), torch.zeros_like(keys[:, :, 0])
-    block, squares = torch.empty_like(keys), torch.zeros_like(keys)
-    d_s, d_v = keys.new_zeros(B, H), torch.zeros_like(v)
-    rows = d_states, d_contexts, d_gates, d_from_state, from_state, weights, *slopes
-    for step in reversed(list(zip(*(x.split(counts) for x in rows), strict=True))):
-        d_new, d_context, d_gate, d_by_state, by_state, weight, *slope = step
-        n = len(weight)
-        kept = gru_step_backward(d_s[:n] + d_new, slope, d_gate, d_by_state[:, H:])
-        d_context.addmm_(d_gate, W_c)
-        features = tanh_(torch.add(keys[:n], by_state[:, None, :H], out=block[:n]))
-        d_query = attend_backward(
-            d_context, values[:n], weight, features, d_scores[:n], squares[:n], d_v
-        )
-        torch.mul(v, d_query, out=d_by_state[:, :H])
-        torch.addmm(kept, d_by_state, W_s, out=d_s[:n])
-    d_keys = v * (d_scores[..., None] - squares)
-    all_weights, d_all = (by_step(x, counts, B) for x in (weights, d_contexts))
-    d_values = all_weights.permute(1, 2, 0) @ d_all.transpose(0, 1)
-    d_W_c, d_W_s = d_gates.T @ contexts, d_from_state.T @ before
-    return d_gates, d_s, d_keys, d_values, d_W_c, d_W_s, d_from_state.sum(0), d_v
 
 
 def by_step(rows, counts, B):

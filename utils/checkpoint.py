@@ -2,9 +2,7 @@
 
 import base64
 import json
-import math
 import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +10,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from utils.guards import is_number
 from utils.models import build_model
 from utils.seq2seq import EncoderDecoder
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
 
 FORMAT = "learning-to-align checkpoint 1"
-EPOCH = ("train_loss", "valid_loss", "seconds", "tokens")  # what its history says
 
 
 class Checkpoint(NamedTuple):
@@ -38,13 +34,24 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
 
     A safetensors file, which holds numbers and never code. It is written beside `path`
     and then moved there, so `path` is at every moment whole: the old file or the new.
-    (A process killed meanwhile leaves a file beside it that ends in .part: remove it.)
-    Raises OSError, naming the bytes it needs, if it can't be written; ValueError for a
-    model that would come back as another one, or not at all.
+    (A process killed meanwhile leaves a file beside it that ends in .part.)
+    Raises OSError if it can't be written; ValueError for a model that would
+    come back as another one, and for other vocabularies than its own.
     notes: plain values to store along, such as scores and settings.
     """
     path = Path(path)
-    require_saveable(model)
+    if not hasattr(model, "config"):
+        raise ValueError(
+            "this model can't be saved: it has no config. Build it by "
+            "utils.models.build_model, with an entry in KINDS for a kind of your own"
+        )
+    with torch.random.fork_rng(devices=[]):  # building a model draws numbers
+        built = build_model(**model.config)
+    if [*map(type, model.modules())] != [*map(type, built.modules())]:
+        raise ValueError(
+            "this model can't be saved: its parts aren't those that its config builds. "
+            "Make it a kind of its own, an entry in utils.models.KINDS"
+        )
     require_vocabs(model.config, (src_vocab, tgt_vocab))
     if trainer is not None and trainer.model is not model:
         raise ValueError(
@@ -52,49 +59,38 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
             "another one than this"
         )
     tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
-    training = None
-    if trainer is not None:
-        tensors.update(trainer.tensors())
-        training = trainer.plain()
+    tensors |= trainer.tensors() if trainer else {}
     header = {
         "config": model.config,
-        "training": training,
+        "training": trainer and trainer.plain(),
         "notes": notes or {},
         "src_vocab": pack_vocab(src_vocab),
         "tgt_vocab": pack_vocab(tgt_vocab),
     }
-    partial = None
+    partial = path.with_name(f"{path.name}.part")
     try:
-        handle, partial = tempfile.mkstemp(".part", path.name, path.parent)
-        os.close(handle)
         save_file(tensors, partial, {"format": FORMAT, "header": json.dumps(header)})
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
+        partial.replace(path)
     except (SafetensorError, OSError) as error:
-        size = len(json.dumps(header)) + sum(t.nbytes for t in tensors.values())
         raise OSError(
-            f"could not save {path} ({error}): it needs {size:,} bytes there. "
-            "A file that was there before is as it was"
+            f"could not save {path} ({error}): a file that was there is as it was"
         ) from error
     finally:
-        if partial:
-            Path(partial).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def require_tensors(found, expected):
     """ValueError, in words, unless found holds the expected tensors and nothing else.
 
     Both {name: tensor}. What is found must have the shape and kind of number of what is
-    expected, be it float16 or float32, and no NaN or infinity.
+    expected, be it float16 or float32.
     """
     for name in sorted(found.keys() | expected.keys()):
         held, right = described(found.get(name)), described(expected.get(name))
         if held != right:
             raise ValueError(f"{name} is {held}, where this model has {right}")
-        if not found[name].isfinite().all():
-            raise ValueError(f"{name} holds NaN or infinity")
 
 
 def described(tensor):
@@ -103,19 +99,6 @@ def described(tensor):
         return "missing"
     kind = "floats" if tensor.is_floating_point() else str(tensor.dtype)
     return f"{kind} of shape {tuple(tensor.shape)}"
-
-
-def require_resumable(saved, settings, tensors):
-    """ValueError, in words, unless a trainer can go on with what a Checkpoint holds.
-
-    settings: the model's config and the trainer's settings, which must be the same.
-    tensors: the trainer's own, whose names, shapes and kinds they must have.
-    """
-    if saved.training is None:
-        raise ValueError("it holds a model but no training to resume")
-    require_whole_epochs(saved.training)
-    require_equal(saved.model.config | saved.training["settings"], settings)
-    require_tensors(saved.tensors, tensors)
 
 
 def require_equal(then, now):
@@ -127,28 +110,6 @@ def require_equal(then, now):
     ]
     if differences:
         raise ValueError(f"it was another training: {'; '.join(differences)}")
-
-
-def require_whole_epochs(training):
-    """ValueError, in words, unless a training's plain values are those of epochs."""
-    try:
-        losses, history = training["losses"], training["history"]
-        lists = isinstance(losses, list) and isinstance(history, list)
-        batches = training["settings"]["batches"]
-        if not lists or len(losses) != len(history) * batches:
-            raise ValueError(f"{len(losses)} losses in {len(history)} epochs")
-        numbers = [("losses", number) for number in losses]
-        for epoch in history:
-            numbers += [(name, epoch[name]) for name in EPOCH]
-        for name, number in numbers:
-            none = number is None and name == "valid_loss"
-            known = none or is_number(number) and math.isfinite(number)
-            if not known or name in ("seconds", "tokens") and number < 0:
-                raise ValueError(f"{number!r} in {name}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"its training is damaged, or of an older edition ({error!r})"
-        ) from error
 
 
 def load_parameters(model, saved):
@@ -172,40 +133,7 @@ def unpack_vocab(packed):
     lang, content, *extends = packed  # a file of an earlier edition has no third
     if isinstance(content, str):
         return SubwordVocab(base64.b64decode(content, validate=True), lang)
-    return Vocab.from_tokens(content, lang, *extends)
-
-
-def require_saveable(model):
-    """ValueError, in words, unless the catalogue builds this model from its config.
-
-    That is so if each part has the same class and sizes, and each parameter its shape.
-    """
-    if not hasattr(model, "config"):
-        raise ValueError(
-            "this model can't be saved: it has no config. Build it by "
-            "utils.models.build_model, with an entry in KINDS for a kind of your own"
-        )
-    with torch.random.fork_rng(devices=[]):  # building a model draws numbers
-        built = parts(build_model(**model.config))
-    found = parts(model)
-    for name in [*built, *found]:
-        if built.get(name) != found.get(name):
-            raise ValueError(
-                f"this model can't be saved: its {name} is {found.get(name)}, and what "
-                f"its config builds has {built.get(name)}. Make it a kind of its own, "
-                "an entry in utils.models.KINDS"
-            )
-
-
-def parts(model):
-    """What a config must give back: each part's class and sizes, each shape."""
-    found = {name: described(p) for name, p in model.named_parameters()}
-    for name, part in model.named_modules():
-        kind = type(part)  # a class of the same name elsewhere is another class
-        found[f"part {name or '(all)'}"] = (
-            f"{kind.__module__}.{kind.__qualname__}({part.extra_repr()})"
-        )
-    return found
+    return Vocab([], lang, content, *extends)
 
 
 def require_vocabs(config, vocabs):

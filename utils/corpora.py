@@ -40,22 +40,19 @@ def check_direction(source: str, target: str, languages=None) -> tuple[str, str]
 # The Village corpus
 
 
-def load_village(source="en", target="fr", folder=None) -> Corpus:
+def load_village(source="en", target="fr") -> Corpus:
     """The Village corpus, shipped in data/village, with gold alignments.
 
     Any two of en, fr, zh. Splits: train, valid, test, long. Links are written `0-3`
     (sure) or `0?3` (possible). Files are checked against the SHA256SUMS beside their
-    folder. Raises ValueError for an unknown direction or a damaged file,
-    FileNotFoundError for a missing one.
+    folder. Raises ValueError for an unknown direction or a damaged file.
     """
     check_direction(source, target, VILLAGE_LANGS)
-    folder = VILLAGE_FOLDER if folder is None else Path(folder)
-    sums = files.read_sums(folder.parent / "SHA256SUMS")
-    splits = {}
+    sums, splits = files.read_sums(VILLAGE_FOLDER.parent / "SHA256SUMS"), {}
     for split in VILLAGE_SPLITS:
-        path = folder / f"{split}.tsv.gz"
+        path = VILLAGE_FOLDER / f"{split}.tsv.gz"
         data = files.read_bytes(path)
-        if expected := sums.get(f"{folder.name}/{path.name}"):
+        if expected := sums.get(f"village/{path.name}"):
             advice = "Restore the file, or run data/village/generate.py."
             files.check_sha256(data, expected, path, advice)
         lines = files.decode_lines(data, path)
@@ -94,17 +91,12 @@ def load_multi30k(source="de", target="en") -> Corpus:
     """
     check_direction(source, target, ("de", "en", "fr"))
     splits = {}
-    for split in MULTI30K_SPLITS:
-        sides = (multi30k_lines(split, lang) for lang in (source, target))
+    for split, name in MULTI30K_SPLITS.items():
+        paths = (multi30k_file(f"{name}.{lang}.gz") for lang in (source, target))
+        sides = (files.decode_lines(files.read_bytes(path), path) for path in paths)
         rows = enumerate(zip(*sides, strict=True), 1)
         splits[split] = [Pair(*texts, line=number) for number, texts in rows]
     return Corpus("Multi30k", source, target, splits)
-
-
-def multi30k_lines(split: str, lang: str) -> list[str]:
-    """The sentences of a split (train, valid or test) as they were written."""
-    path = multi30k_file(f"{MULTI30K_SPLITS[split]}.{lang}.gz")
-    return files.decode_lines(files.read_bytes(path), path)
 
 
 def multi30k_file(name: str) -> Path:
@@ -115,7 +107,7 @@ def multi30k_file(name: str) -> Path:
         advice = "This is your own file, so it was left as it is: replace or remove it."
         files.check_sha256(files.read_bytes(own), sha256, own, advice)
         return own
-    path = files.cache_folder() / "multi30k" / name
+    path = files.CACHE / "multi30k" / name
     return files.download(MULTI30K_URL + name, sha256, path)
 
 
@@ -144,7 +136,7 @@ def load_tsv(
     says what was done, and what may be wrong. Raises ValueError for options out of
     range, UTF-16 and columns of numbers and, naming file and line, for bad lines. With
     skip_bad_lines, those are left out: not UTF-8, too long, with too few columns or an
-    empty side (corpus.skipped says why, by their numbers, from 1).
+    empty side.
     """
     languages = check_direction(source, target)
     path, bad = files.find_file(path), {}
@@ -153,7 +145,7 @@ def load_tsv(
     pairs, found = _read_pairs(rows, path, languages, bad, skip_bad_lines)
     kept, repeats = data_check.without_repeats({"train": pairs})
     splits = split_pairs(kept["train"], dict.fromkeys(HELD_OUT, held_out), seed)
-    return Corpus(path.name, *languages, splits, bad, findings + found + repeats)
+    return Corpus(path.name, *languages, splits, findings + found + repeats)
 
 
 def load_parallel(
@@ -172,10 +164,9 @@ def load_parallel(
     split without files is cut from train: held_out pairs, or a tenth as there. What
     repeats in train, or is in test or valid as well, is left out of it. Raises
     ValueError as `load_tsv` does, and unless both files have as many lines.
-    corpus.skipped goes by (split, number).
     """
     languages = check_direction(source, target)
-    splits, skipped, findings = {}, {}, []
+    splits, findings = {}, []
     for split, given in {"train": train, "valid": valid, "test": test}.items():
         if given is None:
             continue
@@ -192,19 +183,18 @@ def load_parallel(
         rows = list(zip(*sides, strict=True))
         splits[split], found = _read_pairs(rows, where, languages, bad, skip_bad_lines)
         findings += [f"{split}: {finding}" for finding in found]
-        skipped |= {(split, number): fault for number, fault in bad.items()}
     splits, repeats = data_check.without_repeats(splits)
     cut = {split: held_out for split in HELD_OUT if split not in splits}
     splits |= split_pairs(splits["train"], cut, seed)
     splits = {split: splits[split] for split in ("train", *HELD_OUT)}
     name = ", ".join(Path(file).name for file in train)
-    return Corpus(name, *languages, splits, skipped, findings + repeats)
+    return Corpus(name, *languages, splits, findings + repeats)
 
 
 def _read_pairs(rows, where, languages, bad, skip_bad_lines):
     """Pairs, and findings. A row: two texts, a fault in words, or () to pass over.
 
-    Faults go to bad, by the number of their line; without skip_bad_lines, the first is
+    bad: faults by the number of their line. Without skip_bad_lines, the first fault is
     raised.
     """
     pairs, findings, reasons = [], [], []
@@ -220,7 +210,6 @@ def _read_pairs(rows, where, languages, bad, skip_bad_lines):
             advice = "--skip-bad-lines leaves such lines out"
             raise ValueError(f"{where}, line {number}: {fault}; {advice}")
         if fault:
-            bad[number] = fault
             reason = fault.split(";")[0].split(" (")[0]
             reasons.append((f"left out: {reason}", number))
         elif row:

@@ -38,7 +38,6 @@ class Pair(NamedTuple):
 class Corpus:
     """Sentence pairs in one direction; corpus["train"] is the list of a split.
 
-    skipped: bad lines of the file that were left out, number: reason (see load_tsv).
     findings: what was seen in the text, or done to it: one sentence for each kind.
     """
 
@@ -46,7 +45,6 @@ class Corpus:
     source_lang: str
     target_lang: str
     splits: dict[str, list[Pair]]
-    skipped: dict = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
 
     def __getitem__(self, split: str) -> list[Pair]:
@@ -76,8 +74,6 @@ class Corpus:
 
     def __repr__(self):
         sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]
-        if self.skipped:
-            sizes.append(f"lines skipped {len(self.skipped):,}")
         return f"{self.name} {self.source_lang}→{self.target_lang}: {', '.join(sizes)}"
 
 
@@ -87,11 +83,6 @@ def text_of(sentence, lang) -> str:
 
 
 # Batches
-
-
-def encode(sentences, vocab: Vocab) -> list[list[int]]:
-    """The ids of each sentence, a list of words or a text, <eos> appended."""
-    return [[*vocab.encode(sentence).ids, EOS_ID] for sentence in sentences]
 
 
 def encode_pairs(pairs, src_vocab, tgt_vocab) -> tuple[list[list[int]], ...]:
@@ -119,7 +110,8 @@ def encode_sources(sentences, src_vocab: Vocab) -> tuple[torch.Tensor, torch.Ten
     sentences: lists of words, or texts. Raises ValueError for none, TypeError for a
     string in place of a list.
     """
-    return pad(encode(check_tokens(sentences), src_vocab))
+    sources = map(src_vocab.encode, check_tokens(sentences))
+    return pad([[*source.ids, EOS_ID] for source in sources])
 
 
 class Batch(NamedTuple):
@@ -173,13 +165,6 @@ def cut(items: list, size: int) -> list[list]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def check_loader(pairs, batch_size) -> None:
-    """ValueError, in words, if no batches can be made of pairs."""
-    if not pairs:
-        raise ValueError("there are no pairs to make batches of: the list is empty")
-    require_whole("batch_size", batch_size)
-
-
 class BatchLoader:
     """Batches of pairs, in an order that depends on the seed and the epoch alone."""
 
@@ -193,7 +178,9 @@ class BatchLoader:
         bucketed=True,
         shuffle=True,
     ):
-        check_loader(pairs, batch_size)
+        if not pairs:
+            raise ValueError("there are no pairs to make batches of: the list is empty")
+        require_whole("batch_size", batch_size)
         self.ids = list(zip(*encode_pairs(pairs, src_vocab, tgt_vocab), strict=True))
         self.batch_size, self.seed = batch_size, seed
         self.bucketed, self.shuffle = bucketed, shuffle

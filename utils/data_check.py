@@ -19,7 +19,6 @@ FEW_LINES = 100  # too few to compare the lengths of their sides
 ENTITY = re.compile(r"&(?:[A-Za-z]{2,}\d*|#\d+|#x[0-9A-Fa-f]+);")
 EXCEL = re.compile(r'[^"\r\0]*|"(?:[^"\r\0]|"")*"')  # a field as Excel writes it
 TAKEN_AWAY = "with quotation marks of Excel, now taken away; --quotes keep leaves them"
-TAB_IN_QUOTES = re.compile(r'(?:^|\t)"[^"\t]*\t[^"\t]*"(?:\t|$)')
 LETTER = re.compile(r"[^\W\d_]")
 FREQUENT = {  # some of a language's most frequent words
     "cs": "ale bych je jsem jsou na není se to že",
@@ -86,8 +85,8 @@ def read_columns(lines, columns, quotes, path):
             f"{path}: most lines have no tab. Two sentences with a tab between them "
             "were expected; a spreadsheet saves such a file as text with tabs"
         )
-    for number, (line, own) in enumerate(zip(lines, fields, strict=True), 1):
-        rows.append(_pick(line, own, places))
+    for number, own in enumerate(fields, 1):
+        rows.append(_pick(own, places))
         if len(own) != usual and isinstance(rows[-1], tuple):
             found.append((f"unlike most, which have {usual} columns", number))
     if columns and not all(str(column).isdecimal() for column in columns):
@@ -117,10 +116,8 @@ def _choose(columns, first_line, path):
     )
 
 
-def _pick(line, fields, places):
+def _pick(fields, places):
     """The two texts of a line, or what is wrong with it as a str."""
-    if TAB_IN_QUOTES.search(line):
-        return "a tab between quotation marks, where no column should end"
     if len(fields) < max(places):
         return (
             f"too few columns, {len(fields)} instead of at least {max(places)}; "

@@ -60,7 +60,11 @@ def writable(logits):
     Raises ValueError when nothing is best, as after a training that diverged.
     """
     logits = logits.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -torch.inf)
-    require_finite("the best logits of the next word", logits.amax(dim=-1))
+    if not logits.amax(dim=-1).isfinite().all():
+        raise ValueError(
+            "the best logits of the next word are NaN or infinite: the training went "
+            "wrong. Train the model anew at a lower rate, or load an earlier file"
+        )
     return logits
 
 
@@ -184,15 +188,6 @@ def check_search(beam_size, length_penalty, n_best=1):
         )
 
 
-def require_finite(name, numbers):
-    """ValueError, in words, if there is a NaN or an infinity among the numbers."""
-    if not numbers.isfinite().all():
-        raise ValueError(
-            f"{name} are NaN or infinite, so this model can't translate: its training "
-            "went wrong. Train it anew at a lower rate, or load an earlier file"
-        )
-
-
 def require_attention(weights):
     """TypeError, in words, if a decoder gave no attention weights."""
     if weights is None:
@@ -214,8 +209,6 @@ def require_fit(model, src_vocab, tgt_vocab):
                 f"the {side} vocabulary has {len(vocab)} words, but the model was "
                 f"built for {size}: give the vocabularies that it was trained with"
             )
-    for name, parameter in model.named_parameters():
-        require_finite(f"the numbers in {name}", parameter)
 
 
 def require_room(sentence, ids, name, most=MAX_SOURCE):
@@ -259,8 +252,8 @@ def translate(
     n_best: a list of the so many best Translations in place of one, by `beam_search`.
     A word that isn't in the vocabulary is read as <unk> and listed in `unknown`.
     Raises TypeError for what is no text; ValueError for a text without words or of more
-    than MAX_SOURCE pieces, vocabularies of another size than the model's, a model with
-    numbers that are NaN or infinite, options out of range.
+    than MAX_SOURCE pieces, vocabularies of another size than the model's, logits that
+    are NaN or infinite, options out of range.
     """
     n = 1 if n_best is None else n_best
     require_whole("batch_size", batch_size)

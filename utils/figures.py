@@ -172,35 +172,29 @@ def _family(character):
             return name
 
 
-def _hindrance(character):
-    """Why matplotlib, which sets sign after sign, can't draw one right; or ""."""
+def _is_drawn(character):
+    """Whether matplotlib, which sets sign after sign to the right, draws it so."""
     name = unicodedata.name(character, "")
-    script = name.partition(" ")[0].capitalize()
-    if unicodedata.bidirectional(character) in ("R", "AL"):
-        return f"{script} runs from right to left"
-    # Accents, which any letter may have, are placed well enough.
     mark = unicodedata.category(character).startswith("M")
-    if mark and not name.startswith(("COMBINING", "VARIATION")):
-        return f"signs of {script} combine"
-    signs = f"letters of {script}" if character.isalpha() else "symbols"
-    return "" if _family(character) else f"no font has these {signs}"
+    # Accents, which any letter may have, are placed well enough.
+    combines = mark and not name.startswith(("COMBINING", "VARIATION"))
+    to_the_left = unicodedata.bidirectional(character) in ("R", "AL")
+    return not (combines or to_the_left) and _family(character) is not None
 
 
 def drawable(panels):
     """Heatmaps with "fonts" for their words. What can't be drawn right is a number.
 
-    panels: dicts with source, target and title. One warning says why, and what each
-    number stands for.
+    panels: dicts with source, target and title. One warning says what each number
+    stands for.
     """
-    fonts, numbers, reasons = dict.fromkeys(font_families()), {}, {}
+    fonts, numbers = dict.fromkeys(font_families()), {}
 
     def drawn(word):
         word = unicodedata.normalize("NFC", str(word))
-        hindrances = [why for why in map(_hindrance, word) if why]
-        if not hindrances:
+        if all(map(_is_drawn, word)):
             fonts.update(dict.fromkeys(map(_family, word)))
             return word
-        reasons.update(dict.fromkeys(hindrances))
         return f"[{numbers.setdefault(word, len(numbers) + 1)}]"
 
     for panel in panels:
@@ -211,8 +205,8 @@ def drawable(panels):
         # U+200E keeps apart what runs from right to left, where this is read.
         key = ", ".join(f"[{n}] {word}\u200e" for word, n in numbers.items())
         warnings.warn(
-            "In the heatmap, numbers stand for words that matplotlib can't draw right "
-            f"({', '.join(reasons)}): {key}",
+            "In the heatmap, numbers stand for words that matplotlib can't draw right, "
+            f"since a script joins signs, runs to the left, or has no font here: {key}",
             stacklevel=3,
         )
     return [{**panel, "fonts": list(fonts)} for panel in panels]

@@ -13,8 +13,8 @@ import pooch
 DATA_VARIABLE = "LEARNING_TO_ALIGN_DATA"
 LARGEST_FILE = 2**28  # bytes, unpacked: 256 MB, some three million pairs
 LONGEST_LINE = 10_000  # characters
+CACHE = Path(pooch.os_cache("learning-to-align"))  # downloaded files
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-LONGEST_RAW = 4 * LONGEST_LINE + 5  # bytes: four a letter, a mark before, an end
 
 
 def data_folder() -> Path | None:
@@ -42,8 +42,6 @@ def find_file(path) -> Path:
     for place in places:
         if place.is_file():
             return place
-    if path.is_dir():
-        raise FileNotFoundError(f"{path} is a folder: give the path of a file")
     raise FileNotFoundError(
         f"there is no file {' nor '.join(map(str, places))}: give the path of a file, "
         f"or one relative to the folder that {DATA_VARIABLE} names"
@@ -64,12 +62,7 @@ def model_file(path) -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, of at most LARGEST_FILE bytes.
-
-    Raises FileNotFoundError if there is none, ValueError if it is larger, in words.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    """The content of a file; ValueError if it has more than LARGEST_FILE bytes."""
     with path.open("rb") as file:
         return _read_limited(file, path)
 
@@ -122,39 +115,19 @@ def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
 def decode_line(raw: bytes, number: int) -> str:
     """A line without its end; ValueError, in words, if no sentence can be read."""
     raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-    too_long = len(raw) > LONGEST_RAW  # cut off there, it may end within a letter
     try:
-        line = "" if too_long else raw.decode("utf-8")
+        line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"not UTF-8 (byte 0x{raw[error.start]:02x}); save the file with the "
             "encoding UTF-8"
         ) from error
     line = line.removesuffix("\n").removesuffix("\r")
-    if too_long or len(line) > LONGEST_LINE:
+    if len(line) > LONGEST_LINE:
         raise ValueError(
             f"more than {LONGEST_LINE:,} characters; no sentence has as many"
         )
     return line
-
-
-def stream_lines(stream):
-    """(line, what is wrong with it, or "") of a stream of bytes, as it is read.
-
-    What is too long for any sentence is read and let go. Raises ValueError for gzip
-    and UTF-16.
-    """
-    number = 0
-    while raw := stream.readline(LONGEST_RAW + 1):
-        number, part = number + 1, raw
-        if number == 1 and raw.startswith((b"\x1f\x8b", *UTF16_MARKS)):
-            raise ValueError("standard input is gzip or UTF-16: give UTF-8 text")
-        while part and not part.endswith(b"\n"):
-            part = stream.readline(LONGEST_RAW + 1)
-        try:
-            yield decode_line(raw, number), ""
-        except ValueError as error:
-            yield "", str(error)
 
 
 def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
@@ -172,11 +145,6 @@ def read_sums(path: Path) -> dict[str, str]:
         return {}
     lines = path.read_text(encoding="utf-8").splitlines()
     return {name.lstrip("*"): digest for digest, name in map(str.split, lines)}
-
-
-def cache_folder() -> Path:
-    """Where downloaded files are kept."""
-    return Path(pooch.os_cache("learning-to-align"))
 
 
 def download(url: str, sha256: str, path: Path) -> Path:

@@ -27,8 +27,7 @@ LINK = re.compile(r"([0-9]{1,6})([-?])([0-9]{1,6})")
 def read_links(text, forward=True):
     """Links as written -> two frozensets of (source, target): sure, possible.
 
-    Not forward: they are turned round. Raises ValueError for text that is no links,
-    and for a link that is both.
+    Not forward: they are turned round. Raises ValueError for text that is no links.
     """
     links = [_read_link(link, forward) for link in text.split()]
     if None in links:
@@ -38,12 +37,7 @@ def read_links(text, forward=True):
         )
     sure = frozenset([link for kind, link in links if kind == "-"])
     possible = frozenset([link for kind, link in links if kind == "?"])
-    if sure & possible:
-        raise ValueError(
-            f"{text!r} has a link that is both sure and possible: write it once, "
-            "sure links count as possible"
-        )
-    return sure, possible
+    return sure, possible - sure
 
 
 @cache  # there are few different ones
@@ -82,17 +76,12 @@ def gold_links(pairs):
 
     As the error rate takes them: `alignment_error_rate(predicted, *gold_links(pairs))`.
     """
-    check_aligned(pairs)
-    return [pair.alignment for pair in pairs], [pair.possible for pair in pairs]
-
-
-def check_aligned(pairs):
-    """ValueError, in words, unless there are pairs, each with its gold alignment."""
     if not pairs or any(pair.alignment is None for pair in pairs):
         raise ValueError(
             "gold links are needed, by at least one pair and by all: the Village has "
             "them, joined pairs have not; for real text see utils.gold.link_gold"
         )
+    return [pair.alignment for pair in pairs], [pair.possible for pair in pairs]
 
 
 # Gold sets on real text: links in files, beside checksums in place of the text
@@ -115,7 +104,8 @@ def link_gold(pairs, name) -> list:
         pairs = [pair for split in pairs.splits.values() for pair in split]
     for pair in pairs:
         for forward in (True, False):
-            digest = text_sha256(*(pair[:2] if forward else pair[1::-1]))
+            source, target = pair[:2] if forward else pair[1::-1]
+            digest = hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()
             if digest in gold and digest not in found:
                 *ends, links = gold[digest]
                 ends = tuple(tuple(map(int, side.split())) for side in ends)
@@ -134,8 +124,3 @@ def read_gold(path) -> dict[str, list[str]]:
     _, *lines = decode_lines(read_bytes(path), path)  # without the header
     rows = (line.split("\t") for line in lines)
     return {digest: columns for digest, *columns in rows}
-
-
-def text_sha256(source, target) -> str:
-    """The SHA-256 of the texts of a pair, a tab between them."""
-    return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()

@@ -10,15 +10,11 @@ import math
 import numpy as np
 
 
-def require_whole(name, value, lowest=1, otherwise=""):
-    """A whole number (int) of at least `lowest`.
-
-    otherwise: what may stand in its place, as " or None": words for the error alone.
-    """
+def require_whole(name, value, lowest=1):
+    """A whole number (int) of at least `lowest`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
         raise ValueError(
-            f"{name} must be a whole number of at least {lowest}{otherwise}, "
-            f"got {value!r}"
+            f"{name} must be a whole number of at least {lowest}, got {value!r}"
         )
 
 

@@ -1,4 +1,4 @@
-"""How good translations, answers and alignments are: BLEU, error rates.
+"""How good translations, answers and alignments are: BLEU, chrF, error rates.
 
 Letters: S is the number of source words, T the number of target words.
 An alignment is a set of links (source index, target index), counted from 0:
@@ -6,7 +6,6 @@ the order of Pharaoh format, where `0-2` links source word 0 to target word 2.
 """
 
 import math
-from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -61,14 +60,6 @@ def _bleu_of_counts(counts) -> float:
     return BLEU.compute_bleu(parts[:4], parts[4:], sys_len, ref_len, "exp").score
 
 
-def chrf(hypotheses, references) -> float:
-    """Corpus chrF2, 0 to 100: character 1- to 6-grams, spaces left out.
-
-    Takes and raises what `bleu` does.
-    """
-    return _corpus_score(CHRF(), hypotheses, references)
-
-
 def text_scores(hypotheses, references, lang=None) -> dict[str, float]:
     """Corpus scores of plain texts, as sacrebleu counts them.
 
@@ -86,7 +77,10 @@ def text_scores(hypotheses, references, lang=None) -> dict[str, float]:
 
 def text_signatures(lang=None, references=()) -> dict[str, str]:
     """The sacrebleu signatures of `text_scores`."""
-    return _signatures(_text_scorers(lang, references))
+    scorers = _text_scorers(lang, references)
+    for scorer in scorers.values():
+        scorer.corpus_score(["a"], [["a"]])  # a signature counts the references
+    return {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
 
 
 def _text_scorers(lang, references):
@@ -104,17 +98,6 @@ def _text_scorers(lang, references):
 def words_13a(text) -> list[str]:
     """The words of a text that BLEU counts by its tokens 13a."""
     return Tokenizer13a()(text).split()
-
-
-def signatures() -> dict[str, str]:
-    """The sacrebleu signatures of `bleu` and `chrf`, to print beside scores."""
-    return _signatures({"bleu": BLEU(tokenize="none", force=True), "chrf": CHRF()})
-
-
-def _signatures(scorers) -> dict[str, str]:
-    for scorer in scorers.values():
-        scorer.corpus_score(["a"], [["a"]])  # a signature counts the references
-    return {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
 
 
 def exact_match(hypotheses, references):
@@ -160,8 +143,7 @@ def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
     AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), from counts summed over sentences;
     precision = |A & P| / |A|, recall = |A & S| / |S|. A ratio of 0 / 0 is nan.
     """
-    predicted, sure = link_sets("predicted", predicted), link_sets("sure", sure)
-    possible = sure if possible is None else link_sets("possible", possible)
+    possible = sure if possible is None else possible
     size_a = size_s = in_sure = in_possible = 0
     for a, s, p in zip(predicted, sure, possible, strict=True):
         size_a += len(a)
@@ -178,20 +160,6 @@ def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
 
 def ratio(count, total) -> float:
     return count / total if total else math.nan
-
-
-def link_sets(name, sentences) -> list[set]:
-    """One set of checked links a sentence."""
-    alignments = []
-    for n, links in enumerate(sentences):
-        try:
-            alignments.append({(index(j), index(i)) for j, i in links})
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"{name}[{n}] is {links!r}: give one set of links "
-                "(source index, target index) for each sentence"
-            ) from None
-    return alignments
 
 
 def links_from_weights(weights, threshold=None) -> set[tuple[int, int]]:

@@ -140,18 +140,14 @@ def rnnsearch(
     """
     require_one_of("variant", variant, paper.VARIANTS)
     parts = paper.PAPER | paper.VARIANTS[variant]
-    H, D, num_maxout = (
-        num_hiddens,
-        2 * num_hiddens,
-        num_maxout or max(1, num_hiddens // 2),
-    )
+    H, D, M = num_hiddens, 2 * num_hiddens, num_maxout or max(1, num_hiddens // 2)
     encoder = Seq2SeqEncoder(src_vocab_size, embed_size, H, bidirectional=True)
     decoder = parts["decoder"](
         nn.Embedding(tgt_vocab_size, embed_size),
         parts["start"](H, D),
         parts["attention"](D, H),
         parts["unit"](embed_size, H, D),
-        parts["output"](tgt_vocab_size, embed_size, H, D, num_maxout),
+        parts["output"](tgt_vocab_size, embed_size, H, D, M),
     )
     return EncoderDecoder(encoder, decoder)
 

@@ -5,7 +5,6 @@ batch, and DistributedDataParallel shares their gradients.
 """
 
 import os
-import time
 from dataclasses import dataclass
 
 import torch
@@ -40,16 +39,6 @@ class Machine(Options):
         return torch.device(name + own)
 
 
-def random_state(device, stored=None) -> list[int]:
-    """The state of a device's own random numbers; stored: taken up before."""
-    if device.type == "cpu":  # this one is stored by the Trainer
-        return []
-    module = torch.get_device_module(device)
-    if stored:
-        module.set_rng_state(torch.tensor(stored, dtype=torch.uint8, device="cpu"))
-    return module.get_rng_state().tolist()
-
-
 def join_processes():
     """(rank, world): this process's number, and of how many."""
     if "LOCAL_RANK" not in os.environ:
@@ -57,14 +46,6 @@ def join_processes():
     if not dist.is_initialized():
         dist.init_process_group()
     return dist.get_rank(), dist.get_world_size()
-
-
-def is_first_here() -> bool:
-    """Whether this process speaks for all on its machine; the others wait for it."""
-    first = os.environ.get("LOCAL_RANK", "0") == "0"
-    if not first:
-        time.sleep(1)  # who ends with an error ends the others
-    return first
 
 
 class ShareOfLoss(nn.Module):

@@ -21,7 +21,7 @@ from utils.decoding import MAX_SOURCE
 from utils.guards import require_one_of
 from utils.models import KINDS, build_model
 from utils.options import setting
-from utils.processes import Machine, join_processes, random_state, share_training
+from utils.processes import Machine, join_processes, share_training
 from utils.subwords import FEWEST, SUBWORDS, SampledLoader, SubwordVocab
 from utils.training import Trainer, batch_loss
 
@@ -168,7 +168,6 @@ def fit(corpus, settings, start=None, store=None, loss_function=None, progress=T
     if resumed:
         best = load_checkpoint(f"{store.out}.safetensors").model.state_dict()
         trainer.resume(f"{store.out}.last.safetensors")  # it sets the random state
-        random_state(device, resumed.notes["random"].get(device.type))
     if rank > 0:
         store = None  # the first process stores and speaks for all
         torch.manual_seed(settings.seed + rank)  # other dropout in each process

@@ -14,7 +14,6 @@ from utils.checkpoint import load_checkpoint, require_equal, save_checkpoint
 from utils.data_check import is_long
 from utils.decoding import MAX_SOURCE, translate
 from utils.metrics import text_scores, text_signatures
-from utils.processes import random_state
 
 SEARCHES = {"greedy": {}, "beam": {"beam_size": 5, "length_penalty": 1.0}}
 # What may be new when a training is resumed; the files are known by their checksum.
@@ -94,8 +93,6 @@ class Store:
         if is_best:
             path = f"{self.out}.safetensors"
             save_checkpoint(path, trainer.averaged, *vocabs, notes=notes)
-        device = next(trainer.model.parameters()).device
-        notes["random"] = {device.type: random_state(device)}
         path = f"{self.out}.last.safetensors"
         save_checkpoint(path, trainer.model, *vocabs, trainer, notes)
         try:
@@ -105,7 +102,7 @@ class Store:
             warnings.warn(said, stacklevel=1)
 
     def report(self, trainer, vocabs):
-        """An epoch's figures and a sentence; the log, with three, and the curves."""
+        """An epoch's figures and a sentence, said and logged; the curves."""
         from utils.plotting import plot_curves, plt  # here, since it takes a while
 
         entry, number = trainer.history[-1], len(trainer.history)
@@ -117,14 +114,13 @@ class Store:
             f"{entry['train_loss']:.3f} in training, {entry['valid_loss']:.3f} in "
             f"validation; BLEU {bleu:.1f}; {entry['seconds']:.1f} s"
         )
-        row = {"epoch": number, **entry, "bleu": bleu, "lr": trainer.lr}
+        rows = sorted(
+            zip(sources, references, texts, strict=True), key=lambda r: len(r[0])
+        )
         names = "source", "reference", "output"
-        rows = list(zip(sources, references, texts, strict=True))
-        rows.sort(key=lambda three: len(three[0]))
-        for n in (1, 2, 3):  # a short, a middling and a long one
-            three = rows[len(rows) * (2 * n - 1) // 6]
-            row |= {f"{what}_{n}": x for what, x in zip(names, three, strict=True)}
-        say(*(f"    {what:9} {row[f'{what}_2']}" for what in names))
+        shown = dict(zip(names, rows[len(rows) // 2], strict=True))  # a middling one
+        say(*(f"    {name:9} {text}" for name, text in shown.items()))
+        row = {"epoch": number, **entry, "bleu": bleu, "lr": trainer.lr, **shown}
         mode, path = "w" if number == 1 else "a", f"{self.out}.log.csv"
         with open(path, mode, encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(row))

@@ -59,15 +59,11 @@ class SubwordVocab(Vocab):
         size = self._pieces.get_piece_size()
         self.idx_to_token = list(map(self._pieces.id_to_piece, range(size)))
         self.token_to_idx = {piece: i for i, piece in enumerate(self.idx_to_token)}
-        if tuple(self.idx_to_token[: len(SPECIALS)]) != SPECIALS:
+        first = tuple(self.idx_to_token[: len(SPECIALS)])
+        if first != SPECIALS or not self.token_to_idx.keys() >= {*BYTES}:
             raise ValueError(
-                f"a subword vocabulary begins with {', '.join(SPECIALS)}, "
-                f"this one with {', '.join(self.idx_to_token[: len(SPECIALS)])}"
-            )
-        if not self.token_to_idx.keys() >= {*BYTES}:
-            raise ValueError(
-                "its pieces are of the course's second edition, which wrote small "
-                "letters alone: train the model again, or use it with that edition"
+                f"a subword vocabulary begins with {', '.join(SPECIALS)} and has each "
+                f"byte, unlike this one ({', '.join(first)} …): train it anew"
             )
         self._cut = lru_cache(REMEMBERED)(self._find_cut)
         self._ways = lru_cache(REMEMBERED)(self._find_ways)
@@ -85,7 +81,7 @@ class SubwordVocab(Vocab):
         single characters, the most frequent ones. model_type: one of SUBWORDS; "bpe"
         keeps frequent words whole, and cuts a word in one way only.
         """
-        require_whole("size", size, FEWEST, " (there are 4 specials and 256 bytes)")
+        require_whole("size", size, FEWEST)
         require_one_of("model_type", model_type, SUBWORDS)
         lines = [f" {check_text(text)}".replace(SPACE, " ") for text in texts]
         counts = Counter(c for line in lines for c in line)

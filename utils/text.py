@@ -57,15 +57,6 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
     return _RULES.get(lang, _SPACED).findall(text)
 
 
-def read_words(sentence, lang: str, words=None) -> list[str]:
-    """The words of a text, as `tokenize` finds them, or a list of words as it is."""
-    if not isinstance(sentence, (list, tuple)):
-        return tokenize(sentence, lang, words)
-    if not all(isinstance(word, str) for word in sentence):
-        raise TypeError(f"expected a list of words as strings, got {sentence!r}"[:99])
-    return list(sentence)
-
-
 def _tokenize_chinese(text, words):
     rules = _SPACED if _SPACED_HAN.search(text) else _RULES["zh"]  # segmented, or not
     pieces = [
@@ -143,8 +134,9 @@ class Encoded(NamedTuple):
 class Vocab:
     """The tokens of one language and their ids: SPECIALS, then by falling frequency.
 
-    extends: in each sentence, the first SLOTS unknown words of the source get the ids
-    after the vocabulary's own, in source and target alike, so that they can be copied.
+    stored: all of them in their order, as a file holds them. extends: in each sentence,
+    the first SLOTS unknown words of the source get the ids after the vocabulary's own,
+    in source and target alike, so that they can be copied.
     """
 
     extends = False
@@ -154,18 +146,6 @@ class Vocab:
         self.lang, self.idx_to_token = check_language(lang), ranked
         self.extends = extends
         self.token_to_idx = {token: i for i, token in enumerate(ranked)}
-
-    @classmethod
-    def from_tokens(cls, tokens, lang, extends=False):
-        """From idx_to_token of a stored Vocab; ValueError for what is none."""
-        tokens = list(check_tokens(tokens))
-        sound = all(isinstance(token, str) for token in tokens)
-        if not sound or tokens[:4] != [*SPECIALS] or len({*tokens}) < len(tokens):
-            raise ValueError(
-                f"a stored vocabulary begins with {', '.join(SPECIALS)} and has each "
-                f"token once, unlike this one: {tokens[:8]}"
-            )
-        return cls([], lang, stored=tokens, extends=extends)
 
     def __len__(self):
         return len(self.idx_to_token)
@@ -196,7 +176,14 @@ class Vocab:
 
         Raises TypeError for anything else.
         """
-        words = read_words(sentence, self.lang, self)
+        if not isinstance(sentence, (list, tuple)):
+            words = tokenize(sentence, self.lang, self)
+        elif all(isinstance(word, str) for word in sentence):
+            words = list(sentence)
+        else:
+            raise TypeError(
+                f"expected a list of words as strings, got {sentence!r}"[:99]
+            )
         ids = [self.token_to_idx[word] if word in self else UNK_ID for word in words]
         found = Encoded(ids, words, [word for word in words if word not in self])
         return (

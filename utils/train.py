@@ -5,15 +5,11 @@
 `python -m utils.train --help` has all options, `utils.recipe` those of the model.
 """
 
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback while PyTorch comes
-
 import hashlib
 import inspect
 import os
 import shlex
+import signal
 import sys
 from dataclasses import asdict, dataclass, fields
 from math import inf
@@ -26,7 +22,7 @@ from utils.corpora import load_multi30k, load_parallel, load_tsv
 from utils.data import Pair
 from utils.files import in_words, model_file
 from utils.options import Options, dashed, make_parser, open_streams, setting
-from utils.processes import is_first_here, join_processes
+from utils.processes import join_processes
 from utils.recipe import FROM_MODEL, SIZES, Settings, fit, sizes_of
 from utils.report import Store, finish, say
 
@@ -144,12 +140,12 @@ def main(arguments=None):
     except Timeout:
         sys.exit(f"error: another training is storing its model at {out}")
     except (ValueError, OSError, FloatingPointError) as error:
-        sys.exit(f"error: {in_words(error)}" if is_first_here() else 1)
+        sys.exit(f"error: {in_words(error)}")
     except KeyboardInterrupt:
         again = f"go on by python -m utils.train --resume --out {shlex.quote(out)}"
         if not Path(f"{out}.last.safetensors").exists():
             again = "nothing was stored before the end of the first epoch"
-        sys.exit(f"stopped; {again}" if is_first_here() else 1)
+        sys.exit(f"stopped; {again}")
 
 
 if __name__ == "__main__":

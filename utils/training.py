@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 from utils.checkpoint import (
     load_checkpoint,
     load_parameters,
-    require_resumable,
-    require_saveable,
+    require_equal,
+    require_tensors,
 )
 from utils.guards import require_positive, require_share, require_whole
 from utils.text import PAD_ID
@@ -171,12 +171,10 @@ class Trainer:
         """Train to the last epoch, from wherever training stands; returns self.
 
         checkpoint: a function called with the trainer after each epoch, such as one
-        that calls `save_checkpoint`; True from it ends the training. With it, a model
-        that can't be saved is refused before the first step. An interrupt leaves a
-        model that can be used; the next `fit()` begins the epoch anew that it broke.
+        that calls `save_checkpoint`; True from it ends the training. An interrupt
+        leaves a model that can be used; the next `fit()` begins the epoch anew that it
+        broke.
         """
-        if checkpoint is not None:
-            require_saveable(self.model)
         per_epoch = len(self.loader)
         del self.losses[len(self.history) * per_epoch :]  # of an epoch that was broken
         total = self.num_epochs * per_epoch
@@ -244,7 +242,10 @@ class Trainer:
         tensors = saved.tensors
         own = getattr(self.model, "config", {}) | self.plain()["settings"]
         try:
-            require_resumable(saved, own, self.tensors())
+            if saved.training is None:
+                raise ValueError("it holds a model but no training to resume")
+            require_equal(saved.model.config | saved.training["settings"], own)
+            require_tensors(tensors, self.tensors())
             torch.set_rng_state(tensors["random state"])
             load_parameters(self.model, dict(saved.model.named_parameters()))
         except (ValueError, RuntimeError) as error:

@@ -5,11 +5,6 @@
 From Python: `load_checkpoint` in `utils.checkpoint`, `translate` in `utils.decoding`.
 """
 
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback while PyTorch comes
-
 import sys
 import warnings
 from dataclasses import dataclass
@@ -51,13 +46,16 @@ class Search(Machine):
 
 def read_lines(stream, src_vocab, tsv, lower_case):
     """(columns, the text to translate, what is wrong with it) of each line of bytes."""
-    for line, fault in files.stream_lines(stream):
-        columns = line.split("\t" if tsv else "\n")
-        text = columns[0].lower() if lower_case else columns[0]
+    for number, raw in enumerate(iter(stream.readline, b""), 1):
+        if number == 1 and raw.startswith((b"\x1f\x8b", *files.UTF16_MARKS)):
+            raise ValueError("standard input is gzip or UTF-16: give UTF-8 text")
+        columns, text, fault = [""], "", ""
         try:
+            columns = files.decode_line(raw, number).split("\t" if tsv else "\n")
+            text = columns[0].lower() if lower_case else columns[0]
             require_room(text, src_vocab.encode(text).ids, "the line")
         except ValueError as error:
-            fault = fault or str(error)
+            fault = str(error)
         yield columns, text, fault
 
 
@@ -179,6 +177,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

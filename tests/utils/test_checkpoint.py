@@ -1,6 +1,5 @@
 """Files of models: given back as they were, whole at every moment, never trusted."""
 
-import re
 import shutil
 
 import pytest
@@ -8,10 +7,8 @@ import torch
 from helpers.training import rewrite, setup, toy, weights
 from safetensors.torch import save_file
 
-from utils.attention import AdditiveAttention
 from utils.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from utils.models import build_model
-from utils.seq2seq import Seq2SeqAttentionDecoder
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
 
@@ -37,7 +34,6 @@ def test_a_stored_model_comes_back(tmp_path):
     path, random_state = tmp_path / "model.safetensors", torch.get_rng_state()
     save_checkpoint(path, model.half(), subwords, words, notes={"bleu": 1.5})
     assert torch.equal(torch.get_rng_state(), random_state)  # storing draws none
-    assert path.stat().st_mode & 0o777 == 0o644  # others may read it
     saved, model = load_checkpoint(path), model.float()
     assert weights(saved.model) == weights(model) and not saved.model.training
     assert saved.model.config == model.config
@@ -46,50 +42,19 @@ def test_a_stored_model_comes_back(tmp_path):
     assert decoder.dense.out.weight is decoder.embedding.weight
 
 
-# --- what would come back as another ----------------------------------------------
-
-
-class Own(Seq2SeqAttentionDecoder):
-    """A learner's decoder."""
-
-
-REFUSED = {
-    "of no kind": (lambda m: m.__dict__.pop("config"), "has no config"),
-    "of another class": (
-        lambda m: setattr(m, "decoder", Own(12, 8, 16, 2)),
-        r"part decoder is .*Own\(\), .* has .*Seq2SeqAttentionDecoder",
-    ),
-    "with another part": (
-        lambda m: setattr(m.decoder, "attention", AdditiveAttention(16, 16, 9)),
-        r"attention.*\(9",
-    ),
-    "with another dropout": (
-        lambda m: setattr(m.decoder.attention.dropout, "p", 0.5),
-        "attention.dropout is .*p=0.5, .* has .*p=0.0",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_model_that_would_come_back_as_another_is_not_saved(tmp_path, what):
-    change, words = REFUSED[what]
-    trainer, vocabs = setup()
-    change(trainer.model)
-    with pytest.raises(ValueError, match=f"can't be saved: it.*{words}"):
-        save_checkpoint(tmp_path / "m", trainer.model, *vocabs)
-    with pytest.raises(ValueError, match="can't be saved"):  # before the first step
-        trainer.fit(lambda trainer: True, progress=False)
-    assert trainer.step == 0 and list(tmp_path.iterdir()) == []
-
-
 def test_what_does_not_belong_together_is_not_saved(tmp_path):
     trainer, (source, target) = setup(averaging=0.5)
     few, path = Vocab([["one", "word"]], "en"), tmp_path / "m"
+    with pytest.raises(ValueError, match="can't be saved: it has no config"):
+        save_checkpoint(path, trainer.model.encoder, source, target)
     for vocabs in ((few, target), (source, few)):
         with pytest.raises(ValueError, match="vocabularies of 12 and 12 words, these"):
             save_checkpoint(path, trainer.model, *vocabs)
     with pytest.raises(ValueError, match="trains another one"):
         save_checkpoint(path, trainer.averaged, source, target, trainer=trainer)
+    trainer.model.decoder.dense.__class__ = type("Mine", (torch.nn.Module,), {})
+    with pytest.raises(ValueError, match="its parts aren't those"):
+        save_checkpoint(path, trainer.model, source, target)
 
 
 # --- a file is whole at every moment ------------------------------------------------
@@ -105,22 +70,18 @@ def refuse(*arguments, **options):
     raise PermissionError(13, "Permission denied")
 
 
-FAILS = ("tempfile.mkstemp", refuse), ("os.replace", refuse)
+FAILS = ("utils.checkpoint.save_file", half_written), ("pathlib.Path.replace", refuse)
 
 
-@pytest.mark.parametrize(
-    "name, fails", [("utils.checkpoint.save_file", half_written), *FAILS]
-)
+@pytest.mark.parametrize("name, fails", FAILS)
 def test_saving_that_fails_leaves_the_old_file(tmp_path, monkeypatch, name, fails):
     trainer, vocabs = setup()
     path = tmp_path / "model"
     save_checkpoint(path, trainer.model, *vocabs)
     before = path.read_bytes()
     monkeypatch.setattr(name, fails)
-    with pytest.raises(OSError, match=r"could not save .*model .* bytes") as error:
+    with pytest.raises(OSError, match=r"could not save .*model .* as it was"):
         save_checkpoint(path, trainer.model, *vocabs)
-    needed = re.search(r"needs ([\d,]+) bytes", str(error.value)).group(1)
-    assert 0.9 * len(before) < int(needed.replace(",", "")) < 1.1 * len(before)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
@@ -166,10 +127,8 @@ LIES = {
     "a setting too many": (config(path="../../x"), "path"),
     "no settings": (lambda h, t: h.update(config=None), ""),
     "one word less": (lambda h, t: h["src_vocab"][1].pop(), "12 and 12 words"),
-    "words that are none": (lambda h, t: h["src_vocab"][1].insert(4, 5), ""),
     "pieces of no model": (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),
     "whole numbers": (bias(lambda x: x.int()), "bias is torch.int32 of shape"),
-    "NaN": (bias(lambda x: x * torch.nan), "bias holds NaN or infinity"),
     "a parameter less": (lambda h, t: t.pop("model.decoder.dense.bias"), "is missing"),
     "a parameter more": (
         lambda h, t: t.update(MORE),

@@ -10,7 +10,7 @@ from helpers.training import NEW, start, toy, write_pairs
 from utils.checkpoint import load_checkpoint
 from utils.data import Batch, BatchLoader
 from utils.models import build_model
-from utils.processes import ShareOfLoss, random_state
+from utils.processes import ShareOfLoss
 from utils.training import batch_loss
 
 LOSS = partial(batch_loss, label_smoothing=0.1)
@@ -44,20 +44,6 @@ def test_new_tensors_are_made_on_the_device_of_the_training():
     assert {column.device.type for column in batch} == {"meta"}
 
 
-def test_the_random_state_of_a_device_is_stored_and_taken_up(monkeypatch):
-    class Module:
-        state = torch.arange(9, dtype=torch.uint8)
-        get_rng_state = classmethod(lambda cls: cls.state)
-        set_rng_state = classmethod(lambda cls, state: setattr(cls, "state", state))
-
-    monkeypatch.setattr(torch, "get_device_module", lambda device: Module)
-    device = torch.device("cuda")
-    stored, Module.state = random_state(device), torch.zeros(9, dtype=torch.uint8)
-    assert random_state(device) == [0] * 9
-    assert random_state(device, stored) == list(range(9)) == stored
-    assert random_state(torch.device("cpu")) == []
-
-
 # --- the command ----------------------------------------------------------------------
 
 needs_gloo = pytest.mark.skipif(
@@ -81,10 +67,3 @@ def test_one_process_and_two_learn_the_same(tmp_path):
             losses.append((epoch["train_loss"], epoch["valid_loss"]))
     one, two = torch.tensor(losses).chunk(2)
     torch.testing.assert_close(one, two, rtol=1e-3, atol=0)
-
-
-@pytest.mark.slow
-@needs_gloo
-def test_an_error_is_said_once(tmp_path):
-    _, errors = start(tmp_path, NEW, 2).communicate()
-    assert errors.count("error: there is no file pairs.tsv") == 1

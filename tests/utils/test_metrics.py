@@ -13,14 +13,12 @@ from hypothesis.extra import numpy as hnp
 from utils.metrics import (
     alignment_error_rate,
     bleu,
-    chrf,
     diagonal_links,
     exact_match,
     gain_range,
     links_from_weights,
     quality_by_length,
     random_links,
-    signatures,
     text_scores,
     text_signatures,
 )
@@ -30,7 +28,7 @@ corpora = st.lists(st.tuples(st.lists(words), st.lists(words, min_size=1)), min_
 links = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
 
 
-# BLEU and chrF
+# BLEU
 
 
 @given(corpora)
@@ -40,10 +38,8 @@ def test_scores_are_of_tokens_or_strings_and_a_perfect_one_is_100(corpus):
     options = {"tokenize": "none", "force": True}
     expected = sacrebleu.corpus_bleu(strings[0], [strings[1]], **options).score
     assert bleu(hypotheses, references) == bleu(*strings) == pytest.approx(expected)
-    expected = sacrebleu.corpus_chrf(strings[0], [strings[1]]).score
-    assert chrf(hypotheses, references) == chrf(*strings) == pytest.approx(expected)
     longer = [[*words, *"abcd"] for words in references]
-    assert bleu(longer, longer) == 100 >= chrf(longer, longer) > 99.9
+    assert bleu(longer, longer) == 100
 
 
 def test_tokens_are_taken_as_given(caplog):
@@ -52,7 +48,7 @@ def test_tokens_are_taken_as_given(caplog):
     # Its own tokenizer would find matches inside these.
     assert bleu([["苹果", "a.b", "c", "d"]], [["苹", "a", "x", "y"]]) == 0
     assert bleu(["A b c d"], ["a b c d"]) < 100  # case counts
-    assert bleu([[]], [["a"]]) == chrf([""], ["a"]) == 0
+    assert bleu([[]], [["a"]]) == 0
 
 
 def test_text_is_scored_as_it_is_by_sacrebleus_own_tokens():
@@ -69,8 +65,6 @@ def test_text_is_scored_as_it_is_by_sacrebleus_own_tokens():
         found = text_signatures(lang, [text])
         assert "case:mixed" in found["bleu"] and f"tok:{tokens}|" in found["bleu"]
         assert "case:lc" in found["bleu_lower"]
-    found = signatures()
-    assert "nrefs:1" in found["bleu"] and "tok:none" in found["bleu"]
     assert sacrebleu.__version__ in found["bleu"] and "nc:6" in found["chrf"]
 
 
@@ -105,7 +99,7 @@ def test_aer_follows_its_definition(corpus):
         len(a & s) / len(s) if s else nan,
     )
     assert alignment_error_rate(*parts) == pytest.approx(expected, nan_ok=True)
-    assert alignment_error_rate([[(np.int64(0), 0)]], [((0, 0),)]) == (0, 1, 1)
+    assert alignment_error_rate([{(0, 0)}], [{(0, 0)}]) == (0, 1, 1)
 
 
 # Links from weights, and the baselines
@@ -176,7 +170,7 @@ def by_length(lengths, buckets):
     return quality_by_length(lengths, ["a", "b"], ["a", "b"], buckets)
 
 
-ONE, TWO, LINKS = [["a"]], [["a"], ["b"]], [{(0, 1)}]
+ONE, TWO = [["a"]], [["a"], ["b"]]
 RANGE = "weights must lie between 0 and 1, without NaN"
 
 
@@ -184,10 +178,9 @@ RANGE = "weights must lie between 0 and 1, without NaN"
     "call, error, message",
     [
         (lambda: bleu(ONE, TWO), ValueError, "1 hypotheses and 2 references: give one"),
-        (lambda: chrf([], []), ValueError, "0 hypotheses and 0 references: give one"),
+        (lambda: bleu([], []), ValueError, "0 hypotheses and 0 references: give one"),
         (lambda: exact_match(ONE, TWO), ValueError, "argument 2 is longer"),
         (lambda: bleu("a b", ["a b"]), TypeError, "hypotheses is one string"),
-        (lambda: alignment_error_rate(LINKS, [{(0.5, 1)}]), TypeError, "sure.0. is"),
         (lambda: links_from_weights([1.0, 0.0]), ValueError, r"shape \(2,\)"),
         (lambda: links_from_weights([[1 + 5e-6, 0]]), ValueError, RANGE),
         (lambda: links_from_weights([[-0.5, 0.5]]), ValueError, RANGE),

@@ -77,17 +77,10 @@ def test_a_heatmap_is_labelled_and_legible(source, target):
     assert ax.figure.axes[1].get_ylabel() == "attention weight" and plt.gca() is ax
 
 
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("▁مرحبا", r"\(Arabic runs from right to left\)"),
-        ("▁ठीक", "signs of Devanagari combine"),
-        ("\U0010ffff", r"\(no font has these symbols\)"),
-    ],
-)
-def test_what_cannot_be_drawn_right_is_a_number_that_is_said_once(word, reason):
+@pytest.mark.parametrize("word", ["▁مرحبا", "▁ठीक", "\U0010ffff"])
+def test_what_cannot_be_drawn_right_is_a_number_that_is_said_once(word):
     one = panel([word, "a"], ["b", word], title=word)
-    with pytest.warns(UserWarning, match=reason) as said:
+    with pytest.warns(UserWarning, match="numbers stand for words") as said:
         axes = show_heatmaps([one, one])
         axes[0].figure.canvas.draw()
     assert len(said) == 1 and f": [1] {word}" in str(said[0].message)

@@ -7,7 +7,6 @@ import pytest
 
 from utils import tasks
 from utils.corpora import load_village
-from utils.data import Pair
 
 SIZES = {"train": 400, "valid": 50, "test": 80, "new": 50}
 OTHER = {"stories": "long", "headlines": "long", "dates": "form"}
@@ -141,15 +140,6 @@ def test_dates_are_true_and_no_day_of_a_test_is_in_training():
 
 
 # --- what they share -------------------------------------------------------------
-
-
-def test_drawing_ends_when_nothing_new_is_left():
-    def draw(split, rng):
-        return Pair((str(rng.randrange(5)),), ("x",))
-
-    assert len(tasks.draw_splits({"train": 4, "test": 1}, draw, 0)["test"]) == 1
-    with pytest.raises(ValueError, match="split 'test'.* after 1 hardly"):
-        tasks.draw_splits({"train": 4, "test": 2}, draw, 0)
 
 
 @pytest.mark.parametrize("name", tasks.UNSEEN)

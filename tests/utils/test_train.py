@@ -114,7 +114,7 @@ def test_it_goes_on(run, trained, monkeypatch):
         for name in ("train_loss", "valid_loss", "seconds"):
             assert float(row[name]) == entry[name]
     for name in ("source", "reference", "output"):
-        assert f"    {name:9} {log[1][f'{name}_2']}" in longer
+        assert f"    {name:9} {log[1][name]}" in longer
 
 
 def test_what_is_resumed_is_what_was_begun(run, capsys):

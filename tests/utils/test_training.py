@@ -201,14 +201,6 @@ def good(tmp_path_factory):
     return path
 
 
-def training_of(**values):
-    return lambda header, tensors: header["training"].update(values)
-
-
-def epoch_of(**values):
-    return lambda header, tensors: header["training"]["history"][0].update(values)
-
-
 def tensor_of(name, change):
     return lambda header, tensors: tensors.update({name: change(tensors[name])})
 
@@ -216,14 +208,7 @@ def tensor_of(name, change):
 MOMENT, MEAN = "exp_avg of decoder.dense.bias", "mean of decoder.dense.bias"
 DAMAGED = {
     "no training": (lambda h, t: h.update(training=None), "no training to resume"),
-    "history of another kind": (training_of(history={}, losses=[]), "is damaged"),
-    "no loss": (lambda h, t: h["training"]["history"][0].clear(), "train_loss"),
-    "a loss of text": (epoch_of(valid_loss="x"), "'x' in valid_loss"),
-    "NaN among losses": (training_of(losses=[1.0, math.nan, 1.0, 1.0]), "nan in loss"),
-    "fewer losses than updates": (training_of(losses=[1.0] * 3), "3 losses in 1 ep"),
-    "seconds below 0": (epoch_of(seconds=-0.1), "-0.1 in seconds"),
     "no moment": (lambda h, t: t.pop(MOMENT), f"{MOMENT} is missing"),
-    "a moment that is NaN": (tensor_of(MOMENT, lambda x: x * math.nan), "holds NaN"),
     "a mean of whole numbers": (tensor_of(MEAN, lambda x: x.int()), "is torch.int32"),
     "no random state": (tensor_of("random state", lambda x: x * 0), "resumed: "),
 }

@@ -8,7 +8,7 @@ All train and are tested on the sentences of at most 15 words.
 import torch
 
 from tools.experiments import runs
-from utils.alignment import attention_on_gold, forced_weights
+from utils.alignment import forced_weights, gold_hits
 from utils.attention import BilinearAttention
 from utils.data import Batch
 from utils.text import UNK_ID
@@ -72,10 +72,10 @@ def erasure(pair, model, vocabs):
 def agreement(model, pairs, vocabs):
     """How often the word whose erasure hurts most is linked; and the most attended."""
     drops = [erasure(pair, model, vocabs) for pair in pairs]
-    found = {"erased_gold": attention_on_gold(drops, pairs).hits}
+    found = {"erased_gold": gold_hits(drops, pairs)}
     if model.config["kind"] != "fixed":
         weights = forced_weights(model, pairs, vocabs)
-        found["attended_gold"] = attention_on_gold(weights, pairs).hits
+        found["attended_gold"] = gold_hits(weights, pairs)
     return {name: round(hits, 3) for name, hits in found.items()}
 
 

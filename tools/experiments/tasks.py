@@ -8,7 +8,7 @@ is stored. (Its dates are measured by `copying`.)
 from tools.experiments.provenance import read
 from tools.experiments.runs import at_own_rate, build, trained, translations
 from utils import tasks
-from utils.alignment import attention_on_gold, forced_weights, whole_sentences
+from utils.alignment import forced_weights, gold_hits, whole_sentences
 from utils.metrics import exact_match
 
 SETTINGS = {
@@ -36,10 +36,9 @@ def plan(done):
 def attention(model, pairs, vocabs):
     """Where the weights fall while the decoder reads the true target."""
     weights = forced_weights(model, pairs, vocabs)
-    figures = attention_on_gold(weights, pairs)._asdict()
-    wide = attention_on_gold(weights, list(map(whole_sentences, pairs)))
-    figures |= {f"sentence_{name}": x for name, x in wide._asdict().items()}
-    return {name: round(x, 4) for name, x in figures.items()}
+    wide = list(map(whole_sentences, pairs))
+    figures = {"hits": pairs, "sentence_hits": wide}
+    return {name: round(gold_hits(weights, p), 4) for name, p in figures.items()}
 
 
 def score(model, pairs, vocabs):

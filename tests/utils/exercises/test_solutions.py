@@ -121,7 +121,7 @@ def mixed_by_one_hot(p_vocab, p_gen, weights, source, slots):
 
 
 def numbered_by_vocab(source, target, vocab):
-    open_vocab = text.Vocab.from_tokens([*vocab], "en", extends=True)
+    open_vocab = text.Vocab([], "en", [*vocab], extends=True)
     read = open_vocab.encode(source)
     return read.ids, open_vocab.extended(read).encode(target).ids
 
