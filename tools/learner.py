@@ -17,7 +17,8 @@ import nbformat
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = """README.md LICENSE CITATION.cff Makefile pyproject.toml requirements.txt
     requirements.lock .gitignore .gitattributes binder utils data notebooks/*.ipynb
-    notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md""".split()
+    notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md
+    notebooks/WHEN_IT_DOESNT_LEARN.md""".split()
 CACHES = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info")
 
 CHECK = re.compile(r"\bexercises\.\w+\(")

@@ -26,7 +26,7 @@ ROOT = HERE.parents[1]
 SOURCE, EXTRA = ROOT / "build" / "site-source", ROOT / "build" / "site-extra"
 TEXTS = """README.md data/README.md tools/benchmarks/README.md
     notebooks/GLOSSARY.md notebooks/FROM_D2L.md notebooks/INSTRUCTOR.md
-    notebooks/CLASSROOM.md""".split()
+    notebooks/CLASSROOM.md notebooks/WHEN_IT_DOESNT_LEARN.md""".split()
 HTML_BLOCK = re.compile(r"^<(?:.+\n?)+", re.MULTILINE)
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
