@@ -35,9 +35,10 @@ def test_the_best_of_all_is_found_or_it_says_that_not_all_were_seen():
         every = {words: log_prob(model, source, lens, words) for words in EVERY}
         model.decoder.register_forward_hook(lambda _, X, out: rows.append(len(X[0])))
         rows.clear()
-        ids, found, certain = exact_search(model, source, lens, 10**4, 1, CAP)
-        assert certain and tuple(ids.tolist()) == max(every, key=every.get)
-        assert found == pytest.approx(max(every.values()), abs=1e-4)
+        for part in (1, 200):  # one beginning at a time; all of one length
+            ids, found, certain = exact_search(model, source, lens, 10**4, 1, CAP, part)
+            assert certain and tuple(ids.tolist()) == max(every, key=every.get)
+            assert found == pytest.approx(max(every.values()), abs=1e-4)
         assert max(rows) <= 1 / bound.exp()
         better += ids.tolist() != greedy[0].tolist()
         ids, found, certain = exact_search(model, source, lens, 0, 1, CAP)
