@@ -2,7 +2,6 @@
 
 import torch
 
-from utils.attention import masked_softmax as attention_weights
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw, real_positions
 
@@ -147,55 +146,4 @@ Python's `range` can't be compared with a tensor. What makes a tensor of its num
     => return valid_lens[:, None] > range(num_positions)
     torch.arange(num_positions) => list(range(num_positions))
 """,
-)
-
-causal_weights = Exercise(
-    "causal_weights",
-    """
-def my_causal_weights(X, valid_lens):  # (B, N, N), (B,) -> (B, N, N)
-    upto = torch.arange(1, X.shape[1] + 1)  # (N,): 1 for the first query
-    return masked_softmax(X, torch.minimum(upto, valid_lens[:, None]))  # (B, N)
-""",
-    {
-        "These sentences have no padding. Query number i, counted from 0, sees the "
-        "keys 0 to i, its own included.": [
-            _case(13, [6, 6], 6, 6),
-            _case(16, [3, 3, 3], 3, 3),
-        ],
-        "Padding is hidden, too: a query sees the keys 0 to i, as far as they are "
-        "words of its sentence.": [
-            _case(10, [4, 2, 3], 4, 4),
-            _case(11, [1, 4, 3], 4, 4),
-            _case(12, [5, 2], 5, 5),
-            _case(17, [4], 6, 6),
-            _case(14, [2, 4, 1, 3], 4, 4),
-        ],
-        "A sentence has length 0: nothing is seen, and weights of 0 are asked for.": [
-            _case(15, [0, 3], 3, 3)
-        ],
-    },
-    r"""
-Padding is seen. Which is the last word for a query beyond the end of its sentence?
-    torch.minimum(upto, valid_lens[:, None]) => upto.expand(len(X), -1)
-The lengths stop one short: the last of N queries may see N words.
-    X.shape[1] + 1 => X.shape[1]
-Each query sees the words to come, too. Of the two limits the smaller must hold.
-    torch.minimum(upto, valid_lens[:, None]) => valid_lens
-A query doesn't see its own word. Which length belongs to the first query?
-    torch.arange(1, X.shape[1] + 1) => torch.arange(X.shape[1])
-The mask is turned round: a query sees words to come, and not those before it.
-    => return X.masked_fill(torch.ones_like(X).tril(-1).bool(), -torch.inf).softmax(-1)
-These are lengths. Give them, with the scores, to masked_softmax.
-    => return torch.minimum(torch.arange(1, X.shape[1] + 1), valid_lens[:, None])
-Python's min compares tensors as a whole. Which function of torch goes number by number?
-    torch.minimum => min
-Lengths (B,) meet limits (N,), and (B, N) is asked for. Which axis do the lengths lack?
-    valid_lens[:, None] => valid_lens
-The mask comes after the softmax, so the rows sum to less than 1.
-    => return X.softmax(-1).tril()
-Hidden scores are set to 0, and exp(0) is 1: they take part in the sum.
-    => return X.tril().softmax(-1)
-""",
-    given=("utils.attention.",),
-    names={"masked_softmax": attention_weights},
 )

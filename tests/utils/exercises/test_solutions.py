@@ -62,14 +62,6 @@ def joined_by_two(queries, keys, M, v):
     return scores_by_loops(queries, keys, M[:, :size], M[:, size:], v)
 
 
-def causal_by_loops(X, lens):
-    weights = torch.zeros_like(X)
-    for b, q in np.ndindex(*X.shape[:2]):
-        seen = min(q + 1, int(lens[b]))
-        weights[b, q, :seen] = X[b, q, :seen].softmax(0)
-    return weights
-
-
 def annotations_by_cells(x, forwards, backwards):
     rows = []
     for words in x:
@@ -171,7 +163,6 @@ REFERENCES = {
     "causal_attention": functools.partial(
         F.scaled_dot_product_attention, is_causal=True
     ),
-    "causal_weights": causal_by_loops,
     "context": torch.bmm,
     "decoder_step": step_by_scores,
     "dot_backward": dot_by_autograd,
@@ -188,7 +179,6 @@ REFERENCES = {
     "masked_softmax": attention.masked_softmax,
     "lstm_step": lstm_of_torch,
     "mean_loss": training.masked_cross_entropy,
-    "mean_over_words": lambda g, n: torch.einsum("p,pn->n", n.to(g), g) / n.sum(),
     "most_attended": lambda w, words: [
         words[max(range(len(words)), key=row.__getitem__)] for row in w.tolist()
     ],
