@@ -1,4 +1,10 @@
-"""The translator of a page: equal to the course's own in every word and weight."""
+"""The explorer in a browser: its numbers are the course's own, and it answers.
+
+How it runs in a notebook is tested in test_browser.py.
+"""
+
+import json
+import re
 
 import pytest
 import torch
@@ -7,7 +13,9 @@ from helpers.repo import ROOT
 from tools.site.check import served
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.corpora import load_village
+from utils.data import Pair
 from utils.decoding import greedy_decode, translate_tokens
+from utils.explorer import explore, settings
 from utils.models import build_model
 from utils.text import EOS, EOS_ID, tokenize
 
@@ -33,7 +41,7 @@ def site():
 @pytest.fixture
 def page(browser, site):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(20_000)
     page.goto(f"{site}utils/")
     yield page
     page.close()
@@ -111,3 +119,210 @@ def test_the_nearest_word_is_by_letters_changed(page):
         pairs,
     )
     assert found == [0, 2, 1, 2]
+
+
+# --- the explorer ---------------------------------------------------------------------
+
+SENTENCES = ["The old hat is not blue.", "The girl sings in the garden."]
+HTML = """<!doctype html><html lang="en"><head><title>x</title>
+<meta name="viewport" content="width=device-width">
+<link rel="stylesheet" href="/utils/explorer.css"></head><body><main id="here"></main>
+<script type="module">
+import { mount } from "/utils/explorer.js";
+mount(document.getElementById("here"), SETTINGS, async (name) => {
+    const language = { French: "fr", Chinese: "zh" }[name];
+    const answer = await fetch(`/data/models/village-en-${language}.safetensors`);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.arrayBuffer();
+});
+</script></body></html>"""
+
+
+@pytest.fixture
+def shown(page, site):
+    """A page with nothing but the explorer; `shown(pairs)` opens it."""
+    failed = []
+    page.on("pageerror", lambda error: failed.append(error))
+
+    def start(*pairs):
+        told = json.dumps(settings(["French", "Chinese"], SENTENCES, pairs))
+        html = HTML.replace("SETTINGS", told.replace("<", "\\u003c"))
+        page.route(
+            "**/x.html", lambda r: r.fulfill(body=html, content_type="text/html")
+        )
+        page.goto(f"{site}x.html")
+        page.locator("tbody tr").first.wait_for()
+        return page
+
+    yield start
+    assert not failed
+
+
+def python(sentence, forced=None, language="fr"):
+    model, *vocabs = load_checkpoint(
+        ROOT / f"data/models/village-en-{language}.safetensors"
+    )[:3]
+    return explore(model, sentence, *vocabs, forced=forced)
+
+
+def rows(page):
+    """[word, its weights as they are shown] of each row."""
+    return page.eval_on_selector_all(
+        "tbody tr",
+        """rows => rows.map(row => [
+            row.querySelector("th button").lastChild.textContent,
+            [...row.querySelectorAll("td")].map(cell => cell.textContent)])""",
+    )
+
+
+def expected(found):
+    return [[s.word, [f"{w:.2f}" for w in s.weights]] for s in found.steps]
+
+
+def test_the_first_sentence_is_there_with_its_numbers(shown):
+    page = shown()
+    assert rows(page) == expected(python(SENTENCES[0]))
+    heads = page.locator("thead th").all_text_contents()
+    assert heads == "the old hat is not blue . <eos>".split()
+    assert page.locator(".ex-text").text_content() == "Le vieux chapeau n'est pas bleu."
+    page.get_by_role("button", name="bleu", exact=True).first.click()
+    status = page.get_by_role("status").last
+    assert re.match(r"Step 7 of 9 writes “bleu”\. .* on “blue”", status.text_content())
+    scores = page.locator("tfoot td").all_text_contents()
+    weights = torch.tensor([float(x.replace("−", "-")) for x in scores]).softmax(0)
+    now = page.locator("tr.ex-now td").all_text_contents()
+    assert [f"{w:.1f}" for w in weights] == [f"{float(w):.1f}" for w in now]
+
+
+def test_a_forced_word_is_written_and_what_it_changes_is_said(shown):
+    page = shown()
+    for press in (True, False):  # a probable word is pressed, any other is typed
+        word = "l'" if press else "vieille"
+        if press:
+            page.locator(".ex-choices button", has_text=word).click()
+        else:
+            page.get_by_label("another word").fill(word)
+            page.keyboard.press("Enter")
+        page.get_by_text("(forced)").wait_for()
+        found = python(SENTENCES[0], {1: word})
+        assert [w for _, w in rows(page)] == [w for _, w in expected(found)]
+        story = page.locator(".ex-story").text_content()
+        free = python(SENTENCES[0])
+        assert f"writes “{free.text}”" in story
+        assert story.endswith("The first row with other weights: 3. ")
+        changed = page.locator("tr.ex-changed").first.locator("td")
+        assert changed.all_text_contents() == expected(found)[2][1]
+        page.get_by_role("button", name="undo all").click()
+        page.get_by_text("(forced)").wait_for(state="detached")
+        assert rows(page) == expected(free)
+    page.get_by_label("another word").fill("zèbre")
+    page.keyboard.press("Enter")
+    page.get_by_text("The model can't write “zèbre”").wait_for()
+    assert rows(page) == expected(free)
+
+
+def test_an_erased_word_is_read_as_unknown(shown):
+    page = shown()
+    page.get_by_role("button", name="erase hat").click()
+    found = python("The old zzz is not blue.")
+    assert [w for _, w in rows(page)] == [w for _, w in expected(found)]
+    assert page.locator(".ex-text > [lang=fr]").text_content() == found.text
+    erased = page.get_by_role("button", name="erase hat")
+    assert erased.get_attribute("aria-pressed") == "true"
+    erased.click()
+    assert rows(page) == expected(python(SENTENCES[0]))
+
+
+def test_an_unknown_word_is_named_with_the_nearest_known(shown):
+    page = shown()
+    page.get_by_label("English sentence").fill("The girl sings in the gardn")
+    page.keyboard.press("Enter")
+    page.get_by_text("doesn't know “gardn” and reads <unk>").wait_for()
+    page.get_by_role("button", name="garden", exact=True).click()
+    page.get_by_text("gardn").wait_for(state="detached")
+    assert rows(page) == expected(python("the girl sings in the garden"))
+    for bad, answer in ((" ", "Type an English"), ("the " * 31, "has 31 words")):
+        page.get_by_label("English sentence").fill(bad)
+        page.keyboard.press("Enter")
+        page.get_by_text(answer).wait_for()
+        assert not page.locator(".ex-map").is_visible()
+
+
+def test_chinese_has_its_glosses_and_its_language(shown):
+    page = shown()
+    page.get_by_label("into").select_option("Chinese")
+    page.get_by_text("帽子").first.wait_for()
+    found = python(SENTENCES[0], language="zh")
+    words = page.locator("tbody th button")
+    assert [word.split()[0] for word in words.all_text_contents()] == found.tokens
+    hat = words.filter(has_text="帽子")
+    assert hat.text_content() == "帽子 hat" and hat.get_attribute("lang") == "zh"
+    assert page.locator(".ex-text").text_content() == found.text
+
+
+def test_gold_links_are_framed_where_the_model_writes_their_words(shown):
+    source = "the old hat is not blue .".split()
+    target = "le vieux chapeau n' est pas bleu .".split()
+    sure = {(0, 0), (1, 1), (2, 2), (5, 6), (0, 7)}
+    page = shown(Pair(source, target, sure, possible={(3, 4)}))
+    framed = page.eval_on_selector_all(
+        "tbody td[data-gold]",
+        """cells => cells.map(cell => [cell.cellIndex - 1,
+            cell.parentElement.rowIndex - 1, cell.dataset.gold])""",
+    )
+    assert sorted((j, i) for j, i, kind in framed if kind == "sure") == sorted(sure)
+    assert [(j, i) for j, i, kind in framed if kind == "possible"] == [(3, 4)]
+    found = [step.weights.argmax() for step in python(SENTENCES[0]).steps]
+    hits = sum((found[i], i) in sure | {(3, 4)} for i in (0, 1, 2, 4, 6, 7))
+    assert (
+        f"{hits} of 6 rows look most at one" in page.locator(".ex-story").text_content()
+    )
+    page.locator(".ex-choices button").last.click()  # it writes other words
+    assert page.locator("td[data-gold]").count() == 0
+
+
+def test_every_part_answers_to_keys(shown):
+    page = shown()
+
+    def press(*keys):
+        for key in keys:
+            page.keyboard.press(key)
+        return page.evaluate("document.activeElement.textContent")
+
+    page.get_by_label("or pick").focus()
+    assert press("Tab", "Tab") == "the"  # the heatmap that scrolls, its first word
+    assert press("ArrowRight", "ArrowRight") == "hat"
+    press("Space")
+    assert page.locator("[aria-pressed=true]").first.text_content() == "hat"
+    assert press("Space", "Tab") == "le"
+    assert press("ArrowDown") == "vieux"
+    assert page.get_by_role("status").last.text_content().startswith("Step 2 of 9")
+    second = list(python(SENTENCES[0]).steps[1].choices)[1]
+    assert press("Tab", "Tab").startswith(second)
+    press("Enter")
+    assert page.locator(".ex-now button").text_content() == f"vieux {second} (forced)"
+
+
+def test_a_model_that_cannot_be_loaded_is_said(shown):
+    page = shown()
+    page.route("**/village-en-zh*", lambda route: route.fulfill(status=404))
+    page.get_by_label("into").select_option("Chinese")
+    page.get_by_text("The model can't be used: Not Found").wait_for()
+    page.unroute("**/village-en-zh*")
+    page.get_by_label("or pick").select_option(SENTENCES[1])
+    page.get_by_text("唱歌").first.wait_for()
+
+
+@pytest.mark.parametrize("sentence", [SENTENCES[0], "the grandmother " * 14])
+def test_a_phone_needs_no_sideways_scroll(shown, sentence):
+    page = shown()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_label("English sentence").fill(sentence)
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if sentence == SENTENCES[0]:
+        box, table = (
+            page.locator(c).bounding_box() for c in (".ex-scrolls", ".ex-map")
+        )
+        assert table["width"] <= box["width"]
