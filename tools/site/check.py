@@ -166,7 +166,7 @@ def main():
     if not chromium.chromium():
         sys.exit("The site is built, but not checked: Chromium isn't installed.")
     count = 0
-    with chromium.page() as page:
+    with chromium.page(reduced_motion="reduce") as page:  # what appears is there
         for path, sentence in check(page, Path(sys.argv[1])):
             print(f"{path}: {sentence}", flush=True)
             count += 1
