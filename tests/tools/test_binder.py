@@ -1,5 +1,6 @@
 """Binder's environment follows requirements.txt; the forge's files fit the course."""
 
+import importlib.util
 import json
 import os
 import re
@@ -83,15 +84,30 @@ def test_the_container_opens_at_notebook_00():
 
 @needs_linux
 def test_on_colab_a_notebook_alone_finds_the_course(tmp_path):
-    """What its first cell runs; and the first cells are one."""
     (tmp_path / "content").mkdir()
     command = [sys.executable, BINDER / "colab.py"]
     subprocess.run(command, cwd=tmp_path / "content", check=True)
     assert (tmp_path / "content" / "utils").samefile(ROOT / "utils")
     assert (tmp_path / "data").samefile(ROOT / "data")
+
+
+def test_the_first_cell_fetches_the_course_on_colab_only(monkeypatch):
+    """With the kernel's own Python; elsewhere it says which kernel to choose."""
     cells = [nbformat.read(path, as_version=4).cells for path in NUMBERED]
     (first,) = {next(c.source for c in own if c.cell_type == "code") for own in cells}
-    assert " course && python course/binder/colab.py" in first
+    commands = []
+    monkeypatch.setattr(os, "system", lambda command: commands.append(command) or 0)
+    exec(first, {})
+    assert not commands, "the course is here"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(AssertionError, match=re.escape(sys.executable)):
+        exec(first, {})
+    assert not commands
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    exec(first, {})
+    (command,) = commands
+    assert command.startswith("git clone ") and OWNED.search(command)
+    assert command.endswith(f" course && {sys.executable} course/binder/colab.py")
 
 
 def test_every_address_names_the_same_owner():
