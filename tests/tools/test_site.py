@@ -70,9 +70,36 @@ def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
     notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
     _, ways, cell = notebook.cells
     assert "HEAD?labpath=notebooks/x" in ways.source
-    assert cell.metadata["tags"] == ["hide-output"]
+    assert cell.metadata["tags"] == ["hide-output", "hide-input"]
     explorer, bar = (output["data"] for output in cell.outputs)
     assert "explorer.html" in explorer["text/html"] and not bar
+
+
+def test_taught_classes_are_open_then_toys_and_all_other_code_is_folded():
+    taught = "# mirror: utils.a.B\nclass B: ..."
+    folded = "import torch", "assert a > 1", "def mine(x): ...\nexercises.scores(mine)"
+    toys = "a = 2 + 2", "b = torch.tensor([1.0, 2.0])\nb.sum()"
+    cells = [new_code_cell(text) for text in (*folded, *toys, taught)]
+
+    def read(letters):
+        text = new_markdown_cell("x" * letters)
+        found = source.unfolded([text, *cells])
+        return {cell.source for cell in cells if cell.id in found}
+
+    assert read(10 * source.LETTERS) == {taught, *toys}
+    assert read(3 * source.LETTERS) == {taught, toys[0]}
+    assert read(0) == set()
+
+
+def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
+    from utils.exercises import context
+
+    said = new_output("stream", text=f"{source.NOT_YET}: write your code …\n")
+    cells = [new_markdown_cell("# Title"), new_code_cell("1", outputs=[said])]
+    notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+    assert notebook.cells[-1].outputs == []
+    context(lambda weights, values: ...)
+    assert source.NOT_YET in capsys.readouterr().out
 
 
 @pytest.mark.slow

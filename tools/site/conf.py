@@ -82,6 +82,7 @@ def mended(app, pagename, templatename, context, doctree):
     """HTML that the tools write, as assistive technology and the keyboard need it."""
     if body := context.get("body"):
         body = body.replace("<pre>", '<pre tabindex="0">')  # it scrolls in its box
+        body = body.replace("the source</p>", "the code</p>")
         body = body.replace(
             ' aria-label="Toggle hidden content"', ""
         )  # not what is seen

@@ -35,6 +35,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
 BINDER = "https://mybinder.org/v2/gh"
 FORGE = f"github.com/{OWNER}/learning-to-align"
+NOT_YET = "Not attempted yet"  # what a check says on an exercise as it is given
+TAUGHT = "# mirror:"  # the first words of a cell that shows a class of utils
+ASIDE = re.compile(  # imports, checks, drawing, reading of data, answers
+    r"(?m:^(from|import) )|\A(assert .*\s*)+\Z|exercises\.|show_|plot|plt\.|load_|json"
+    r"|= \.\.\."
+)
+LETTERS = 140  # of text, for each line of code that a page shows unfolded
+WIDE = 48  # letters of a line of code on a phone
 
 
 # --- text -------------------------------------------------------------------------
@@ -69,20 +77,42 @@ def site_text(text, place, pages):
 # --- notebooks ---------------------------------------------------------------------
 
 
+def unfolded(cells):
+    """The ids of the cells whose code is read at once; all other code is folded.
+
+    First come the classes that are taught, in the order of the text, then the toys: the
+    shortest cells that neither import, draw nor check. What doesn't fit is folded.
+    """
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    taught = [cell for cell in code if cell.source.startswith(TAUGHT)]
+    toys = [c for c in code if c not in taught and not ASIDE.search(c.source)]
+    toys.sort(key=lambda cell: len(cell.source))
+    text = sum(len(cell.source) for cell in cells if cell.cell_type == "markdown")
+    room, found = text // LETTERS, set()
+    for cell in taught + toys:
+        lines = sum(len(line) // WIDE + 1 for line in cell.source.split("\n"))
+        if lines <= room:
+            room -= lines
+            found.add(cell.id)
+    return found
+
+
 def site_notebook(notebook, place, pages):
     """The notebook with tags that myst-nb reads, and its figures {path: picture}."""
     figures = {}
     notebook.metadata.pop("widgets", None)
     first, *rest = [cell for cell in notebook.cells if cell.id != "colab"]
     notebook.cells = [first, nbformat.v4.new_markdown_cell(ways(place)), *rest]
+    read = unfolded(rest)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = site_text(cell.source, place, pages)
             continue
-        state = cell.metadata.get("jupyter", {})
-        hidden = [part for part in ("source", "outputs") if state.get(f"{part}_hidden")]
-        names = {"source": "hide-input", "outputs": "hide-output"}
-        cell.metadata["tags"] = [names[part] for part in hidden]
+        hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden")
+        cell.metadata["tags"] = ["hide-output"] if hidden else []
+        if cell.id not in read:
+            cell.metadata["tags"] += ["hide-input"]
+        cell.outputs = [o for o in cell.outputs if NOT_YET not in o.get("text", "")]
         for number, output in enumerate(cell.outputs):
             data = output.get("data", {})
             if "application/vnd.jupyter.widget-view+json" in data:
