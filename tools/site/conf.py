@@ -39,6 +39,12 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 add_module_names = False
 
+
+def imported(app, what, name, obj, skip, options):
+    """A name is documented where it is defined, and nowhere else."""
+    return getattr(obj, "imported", False) or None
+
+
 # --- the pages -----------------------------------------------------------------------
 
 html_theme = "furo"
@@ -99,5 +105,6 @@ def mended(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
+    app.connect("autodoc-skip-member", imported)
     app.connect("autodoc-process-docstring", as_written)
     app.connect("html-page-context", mended, priority=900)  # after furo
