@@ -14,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from tools.site import source, steps
+from utils.figures import alternative_text
+from utils.plotting import plot_curves, show_heatmap
 
 
 def test_links_to_what_is_no_page_lead_to_the_forge():
@@ -33,6 +35,27 @@ def test_no_answer_of_the_quiz_is_left():
     left = source.ANSWERED.sub(r"\1 |", text)
     asked = re.findall(r"^\| \d\d\.\d \|.+? \|", text, re.M)
     assert re.findall(r"^\| \d\d\.\d .+(?= \|$)", left, re.M) == asked != []
+
+
+def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
+    text = "![A drawing.\nThe word\nx.](img/gru.svg)\n\nText"
+    changed = source.site_text(text, "notebooks/GLOSSARY.md", set())
+    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details>")
+    assert "A drawing. The word x.</details>\n\n\nText" in changed
+
+
+def test_a_figures_text_says_in_one_sentence_what_is_to_be_seen(offscreen):
+    weights = np.eye(2)
+    ax = show_heatmap(weights, ["a", "b"], ["c", "d"])
+    text = alternative_text(ax.figure)
+    said = "Heatmap: which of 2 source words each of 2 target words looks at."
+    assert source.seen(text) == said
+    ax = plot_curves([1, 2], {"yours": [3, 4], "theirs": [5, 6]}, "words", "BLEU")
+    text = alternative_text(ax.figure)
+    assert source.seen(text) == "Curves: BLEU against words, for yours, theirs."
+    both = f"step 1. Panel 1 of 2. {text} Panel 2 of 2. Bars: scores. Sizes: a 2; b 1."
+    ends = "BLEU against words, for yours, theirs; Bars: scores."
+    assert source.seen(both) == f"step 1; Curves: {ends}"
 
 
 def png(dark):

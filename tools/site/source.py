@@ -30,6 +30,10 @@ TEXTS = """README.md data/README.md tools/benchmarks/README.md
 HTML_BLOCK = re.compile(r"^<(?:.+\n?)+", re.MULTILINE)
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
+PICTURE = re.compile(r"!\[([^\]]+)\]\([^)]+\)")
+DRAWN = re.compile(
+    r"(Heatmap|Curves|Bars)(?:: (.+?))?\. (.+?)[:.](?= )"
+)  # see utils.figures
 ANSWERED = re.compile(r"^(\| \d\d\.\d \|.+?\|).+\|$", re.MULTILINE)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
@@ -66,12 +70,44 @@ def site_text(text, place, pages):
         kind = "tree" if target.is_dir() else "blob"
         return f"{start}https://{FORGE}/{kind}/HEAD/{inside}{anchor}"
 
+    def one_sentence(found):
+        words = " ".join(found[1].split())
+        first = re.match(r".+?\.(?= [A-Z])|.+", words)[0]
+        picture = found[0].replace(found[1], first)
+        return picture + (f"\n\n{folded(words)}\n" if first != words else "")
+
     def mark(found):
         return FORMULA.sub(
             lambda f: rf'<span class="math">\({html.escape(f[1])}\)</span>', found[0]
         )
 
-    return HTML_BLOCK.sub(mark, LINK.sub(link, text))
+    return HTML_BLOCK.sub(mark, PICTURE.sub(one_sentence, LINK.sub(link, text)))
+
+
+def folded(words):
+    """What a picture's alternative text leaves out, to unfold below it."""
+    said = html.escape(words)
+    return f"<details><summary>The picture in words</summary>{said}</details>"
+
+
+def seen(text):
+    """What a figure shows, in one sentence: its text without the numbers.
+
+    text: by `utils.figures.alternative_text`.
+    """
+    lead, *panels = re.split(r"(?=Heatmap|Curves|Bars)", text)
+    said = []
+    for panel in panels:
+        kind, title, what = DRAWN.match(panel).groups()
+        lines = re.findall(r"[.\d] ([^.:]+): (?:first|highest|lowest)", panel)
+        if rows := re.match(r"(\d+) rows \(target\), (\d+) columns", what):
+            what = "which of {1} source words each of {0} target words looks at"
+            what = what.format(*rows.groups())
+        about = [title, what != "Sizes" and what.replace(", against", " against")]
+        about.append(lines and f"for {', '.join(lines)}")
+        said.append(f"{kind}: {', '.join(filter(None, about))}")
+    lead = re.sub(r"[. ]*(Panel 1 of \d+)?[. ]*$", "", lead)
+    return "; ".join(filter(None, [lead, *said])) + "."
 
 
 # --- notebooks ---------------------------------------------------------------------
@@ -170,20 +206,21 @@ def panels(picture, width, least=250):
 def figure(paths, pictures, known):
     """A drawn figure with its text, in a box that scrolls; on a phone, its panels."""
     scale = Image.open(io.BytesIO(pictures[0])).width / known["width"]
+    words = re.sub(r"[${}\\\\_]", "", known["alt"].replace(r"\alpha", "α"))
     images = []
     for k, (path, picture) in enumerate(zip(paths, pictures, strict=True)):
         width, height = (round(n / scale) for n in Image.open(io.BytesIO(picture)).size)
         part = f"Part {k} of {len(paths) - 1}: " if k else ""
         kind = "part" if k else "whole"
         images.append(
-            f'<img src="{path}" alt="{html.escape(part + known["alt"])}" '
+            f'<img src="{path}" alt="{html.escape(part + seen(words))}" '
             f'class="{kind}" width="{width}" height="{height}" '
             f'style="--width: {width}px" loading="lazy">'
         )
     cut = " cut" if len(paths) > 1 else ""
     return (
         f'<div class="figure{cut}" tabindex="0" role="region" aria-label="Figure">'
-        f"{''.join(images)}</div>"
+        f"{''.join(images)}</div>{folded(words)}"
     )
 
 
