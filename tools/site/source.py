@@ -305,7 +305,10 @@ def main():
     )
     for path in (HERE / "pages").iterdir():
         text = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
-        written[path.name] = text
+        if path.suffix == ".md":
+            written[path.name] = text
+        else:  # 404.html, which a server shows at any address: it needs no other file
+            (EXTRA / path.name).write_text(text, encoding="utf-8")
     for place, text in written.items():
         path = SOURCE / place
         path.parent.mkdir(parents=True, exist_ok=True)
