@@ -14,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from tools.site import source, steps
+from utils.figures import alternative_text
+from utils.plotting import plot_curves, show_heatmap
 
 
 def test_links_to_what_is_no_page_lead_to_the_forge():
@@ -33,6 +35,27 @@ def test_no_answer_of_the_quiz_is_left():
     left = source.ANSWERED.sub(r"\1 |", text)
     asked = re.findall(r"^\| \d\d\.\d \|.+? \|", text, re.M)
     assert re.findall(r"^\| \d\d\.\d .+(?= \|$)", left, re.M) == asked != []
+
+
+def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
+    text = "![A drawing.\nThe word\nx.](img/gru.svg)\n\nText"
+    changed = source.site_text(text, "notebooks/GLOSSARY.md", set())
+    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details>")
+    assert "A drawing. The word x.</details>\n\n\nText" in changed
+
+
+def test_a_figures_text_says_in_one_sentence_what_is_to_be_seen(offscreen):
+    weights = np.eye(2)
+    ax = show_heatmap(weights, ["a", "b"], ["c", "d"])
+    text = alternative_text(ax.figure)
+    said = "Heatmap: which of 2 source words each of 2 target words looks at."
+    assert source.seen(text) == said
+    ax = plot_curves([1, 2], {"yours": [3, 4], "theirs": [5, 6]}, "words", "BLEU")
+    text = alternative_text(ax.figure)
+    assert source.seen(text) == "Curves: BLEU against words, for yours, theirs."
+    both = f"step 1. Panel 1 of 2. {text} Panel 2 of 2. Bars: scores. Sizes: a 2; b 1."
+    ends = "BLEU against words, for yours, theirs; Bars: scores."
+    assert source.seen(both) == f"step 1; Curves: {ends}"
 
 
 def png(dark):
@@ -70,9 +93,36 @@ def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
     notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
     _, ways, cell = notebook.cells
     assert "HEAD?labpath=notebooks/x" in ways.source
-    assert cell.metadata["tags"] == ["hide-output"]
+    assert cell.metadata["tags"] == ["hide-output", "hide-input"]
     explorer, bar = (output["data"] for output in cell.outputs)
     assert "explorer.html" in explorer["text/html"] and not bar
+
+
+def test_taught_classes_are_open_then_toys_and_all_other_code_is_folded():
+    taught = "# mirror: utils.a.B\nclass B: ..."
+    folded = "import torch", "assert a > 1", "def mine(x): ...\nexercises.scores(mine)"
+    toys = "a = 2 + 2", "b = torch.tensor([1.0, 2.0])\nb.sum()"
+    cells = [new_code_cell(text) for text in (*folded, *toys, taught)]
+
+    def read(letters):
+        text = new_markdown_cell("x" * letters)
+        found = source.unfolded([text, *cells])
+        return {cell.source for cell in cells if cell.id in found}
+
+    assert read(10 * source.LETTERS) == {taught, *toys}
+    assert read(3 * source.LETTERS) == {taught, toys[0]}
+    assert read(0) == set()
+
+
+def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
+    from utils.exercises import context
+
+    said = new_output("stream", text=f"{source.NOT_YET}: write your code …\n")
+    cells = [new_markdown_cell("# Title"), new_code_cell("1", outputs=[said])]
+    notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+    assert notebook.cells[-1].outputs == []
+    context(lambda weights, values: ...)
+    assert source.NOT_YET in capsys.readouterr().out
 
 
 @pytest.mark.slow
