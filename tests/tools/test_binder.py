@@ -17,6 +17,13 @@ from packaging.utils import canonicalize_name
 BINDER = ROOT / "binder"
 PIN = re.compile(r"^(?: +- )?([\w.-]+)==?([\d.]+)", re.MULTILINE)
 OWNED = re.compile(r"(?:github\.com|/gh)(?:/|%2F)([\w.-]+)(?:/|%2F)learning-to-align\b")
+OWNERS = {
+    ".md",
+    ".ipynb",
+    ".cff",
+    ".toml",
+    ".yml",
+}  # kinds of files that name the owner
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="runs on Linux only")
 
 
@@ -111,11 +118,31 @@ def test_the_first_cell_fetches_the_course_on_colab_only(monkeypatch):
 
 
 def test_every_address_names_the_same_owner():
-    kinds = {".md", ".ipynb", ".cff", ".toml", ".yml"}
-    files = [path for path in repository_files() if path.suffix in kinds]
+    files = [path for path in repository_files() if path.suffix in OWNERS]
+    files.remove(ROOT / "PUBLISH.md")
     owners = {path: OWNED.findall(path.read_text("utf-8")) for path in files}
     assert all(owners[path] for path in [*NUMBERED, ROOT / "README.md"])
     assert len({name for found in owners.values() for name in found}) == 1
+
+
+@needs_linux
+def test_one_command_fills_in_the_owner(tmp_path):
+    """As PUBLISH.md has it: with another name for YOU."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("the command asks git for the files")
+    files = [path for path in repository_files() if path.suffix in OWNERS]
+    for path in files:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    command = re.search(r"```bash\n(git grep.+?)```", read("PUBLISH.md"), re.S)[1]
+    script = "git init -q . && git add . && " + command.replace("YOU", "me-2")
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
+    texts = [
+        path.read_text("utf-8") for path in tmp_path.rglob("*.*") if path.is_file()
+    ]
+    found = {name for text in texts for name in OWNED.findall(text)}
+    assert found == {"me-2", "YOU"}  # PUBLISH.md speaks of you
 
 
 def test_a_version_is_the_same_everywhere():
