@@ -117,6 +117,17 @@ def test_the_first_cell_fetches_the_course_on_colab_only(monkeypatch):
     assert command.endswith(f" course && {sys.executable} course/binder/colab.py")
 
 
+def test_what_the_forge_and_the_tools_run_is_pinned():
+    """An action by its commit, since a tag can be moved; a tool by its version."""
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        actions = re.findall(r"uses: (.+)", path.read_text("utf-8"))
+        pinned = r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+        assert actions and all(re.fullmatch(pinned, action) for action in actions)
+    text = read("Makefile") + read("notebooks/CLASSROOM.md")
+    tools = r"\b(uv|pip-audit|jupyter-repo2docker|jupyterhub|dockerspawner)==\d"
+    assert len(set(re.findall(tools, text))) == 5
+
+
 def test_every_address_names_the_same_owner():
     files = [path for path in repository_files() if path.suffix in OWNERS]
     files.remove(ROOT / "PUBLISH.md")
