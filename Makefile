@@ -70,7 +70,8 @@ mirror: .venv/.installed
 notebooks: .venv/.installed
 	env -u MPLBACKEND $(PY) -m nbconvert --to notebook --execute --inplace \
 	    --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.startup_timeout=3600 \
-	    --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+	    --ExecutePreprocessor.record_timing=False \
+	    --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS)
 
 corpus: .venv/.installed
 	$(PY) data/village/generate.py
