@@ -13,7 +13,7 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import source, steps
+from tools.site import check, source, steps
 from utils.figures import alternative_text
 from utils.plotting import plot_curves, show_heatmap
 
@@ -137,3 +137,9 @@ def test_the_stored_steps_are_the_models_own():
             assert before["scores"] == pytest.approx(after["scores"], abs=0.05)
     for name in ("query", "context", "after"):
         assert stored["one"][name] == pytest.approx(again["one"][name], abs=0.005)
+
+
+def test_links_to_nobody_are_counted(tmp_path):
+    link = '<a href="https://mybinder.org/v2/gh/{}/learning-to-align/HEAD">OWNER/</a>'
+    (tmp_path / "a.html").write_text(link.format("OWNER") * 2 + link.format("me"))
+    assert check.without_owner(tmp_path) == 2
