@@ -29,22 +29,16 @@ def read_links(text, forward=True):
 
     Not forward: they are turned round. Raises ValueError for text that is no links.
     """
-    links = [_read_link(link, forward) for link in text.split()]
-    if None in links:
-        raise ValueError(
-            f"{text!r} is no alignment; expected links such as 0-0 (sure) "
-            "or 1?2 (possible)"
-        )
-    sure = frozenset([link for kind, link in links if kind == "-"])
-    possible = frozenset([link for kind, link in links if kind == "?"])
-    return sure, possible - sure
-
-
-@cache  # there are few different ones
-def _read_link(link, forward):
-    if match := LINK.fullmatch(link):
+    kinds = {"-": set(), "?": set()}
+    for link in text.split():
+        if not (match := LINK.fullmatch(link)):
+            raise ValueError(
+                f"{text!r} is no alignment; expected links such as 0-0 (sure) "
+                "or 1?2 (possible)"
+            )
         i, kind, j = match.groups()
-        return kind, (int(i), int(j)) if forward else (int(j), int(i))
+        kinds[kind].add((int(i), int(j)) if forward else (int(j), int(i)))
+    return frozenset(kinds["-"]), frozenset(kinds["?"] - kinds["-"])
 
 
 def write_links(sure, possible) -> str:
