@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from utils.corpora import VILLAGE_FOLDER
-from utils.files import decode_lines, read_bytes
+from utils.files import read_lines
 from utils.text import (
     BOS,
     EOS,
@@ -117,7 +117,7 @@ def test_detokenize(lang, tokens, expected):
 
 def test_the_villages_sentences_come_back():
     path = VILLAGE_FOLDER / "test.tsv.gz"
-    for line in decode_lines(read_bytes(path), path)[1:301]:
+    for line in read_lines(path)[1:301]:
         for lang, text in zip(("en", "fr", "zh"), line.split("\t"), strict=False):
             words = text.split()
             assert tokenize(detokenize(words, lang), lang, {*words}) == words
