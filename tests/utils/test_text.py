@@ -167,7 +167,7 @@ SMALL = Vocab([["a"]], "en")
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: tokenize(None, "en"), TypeError, "text as a string, got NoneType"),
+        (lambda: tokenize(None, "en"), TypeError, "text as a string, got None"),
         (lambda: tokenize("a", "EN"), ValueError, "unknown language 'EN'"),
         (lambda: detokenize("hello", "en"), TypeError, "got the string 'hello': split"),
         (lambda: SMALL.encode(["a", 3]), TypeError, "words as strings, got .'a', 3"),
