@@ -140,6 +140,9 @@ class Trainer:
         self.warmup, self.averaging = warmup, averaging
         self.loss_function, self.step_function = loss_function, step_function
         self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+        for p in model.parameters():  # as Adam begins, so that all have what is stored
+            zeros = {key: torch.zeros_like(p.data) for key in ("exp_avg", "exp_avg_sq")}
+            self.optimizer.state[p] = {"step": p.data.new_zeros(()), **zeros}
         self._mean = averaging and AveragedModel(
             model, avg_fn=partial(running_mean, averaging)
         )
@@ -221,11 +224,7 @@ class Trainer:
         """The tensors that it goes on from, beside the model's parameters, by name."""
         found = {"random state": torch.get_rng_state()}
         for name, p in self.model.named_parameters():
-            adam = self.optimizer.state.get(p) or {  # it hasn't had a gradient yet
-                "step": torch.tensor(0.0),
-                "exp_avg": torch.zeros_like(p),
-                "exp_avg_sq": torch.zeros_like(p),
-            }
+            adam = self.optimizer.state[p]
             found |= {f"{key} of {name}": value for key, value in adam.items()}
         if self._mean:
             mean = self.averaged.named_parameters()
@@ -250,15 +249,10 @@ class Trainer:
             load_parameters(self.model, dict(saved.model.named_parameters()))
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} can't be resumed: {error}") from error
-        names = [name for name, _ in self.model.named_parameters()]
-        keys = ("step", "exp_avg", "exp_avg_sq")
-        adam = [{key: tensors[f"{key} of {name}"] for key in keys} for name in names]
-        state = {**self.optimizer.state_dict(), "state": dict(enumerate(adam))}
-        self.optimizer.load_state_dict(state)
+        for name, own in self.tensors().items():
+            own.copy_(tensors[name])
         self.losses = saved.training["losses"]
         self.history = saved.training["history"]
         if self._mean:
-            mean = {name: tensors[f"mean of {name}"] for name in names}
-            load_parameters(self.averaged, mean)
             self._mean.n_averaged.fill_(self.step)
         return self
