@@ -13,12 +13,7 @@ from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
-from utils.checkpoint import (
-    load_checkpoint,
-    load_parameters,
-    require_equal,
-    require_tensors,
-)
+from utils.checkpoint import load_checkpoint, require_equal, require_tensors
 from utils.guards import require_positive, require_share, require_whole
 from utils.text import PAD_ID
 
@@ -238,19 +233,19 @@ class Trainer:
         it was, if the file holds another training, or numbers that no training has.
         """
         saved = load_checkpoint(path)
-        tensors = saved.tensors
-        own = getattr(self.model, "config", {}) | self.plain()["settings"]
+        found = dict(saved.model.named_parameters()) | saved.tensors
+        own = dict(self.model.named_parameters()) | self.tensors()
+        settings = getattr(self.model, "config", {}) | self.plain()["settings"]
         try:
             if saved.training is None:
                 raise ValueError("it holds a model but no training to resume")
-            require_equal(saved.model.config | saved.training["settings"], own)
-            require_tensors(tensors, self.tensors())
-            torch.set_rng_state(tensors["random state"])
-            load_parameters(self.model, dict(saved.model.named_parameters()))
+            require_equal(saved.model.config | saved.training["settings"], settings)
+            require_tensors(found, own)
+            torch.set_rng_state(found["random state"])
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} can't be resumed: {error}") from error
-        for name, own in self.tensors().items():
-            own.copy_(tensors[name])
+        for name, tensor in own.items():
+            tensor.data.copy_(found[name])
         self.losses = saved.training["losses"]
         self.history = saved.training["history"]
         if self._mean:
