@@ -112,15 +112,6 @@ def require_equal(then, now):
         raise ValueError(f"it was another training: {'; '.join(differences)}")
 
 
-def load_parameters(model, saved):
-    """Copy tensors by name into a model; one that two modules share is saved once.
-
-    Raises ValueError, in words, with the model as it was, unless they are its own.
-    """
-    require_tensors(saved, dict(model.named_parameters()))
-    model.load_state_dict(saved, strict=False)
-
-
 def pack_vocab(vocab):
     """A vocabulary as plain values: language, tokens or subword model, `extends`."""
     if isinstance(vocab, SubwordVocab):
@@ -166,7 +157,8 @@ def load_checkpoint(path):
         saved = {name.removeprefix("model."): tensors.pop(name) for name in names}
         model = build_model(**header["config"])
         require_fit(model, *vocabs)
-        load_parameters(model, saved)
+        require_tensors(saved, dict(model.named_parameters()))
+        model.load_state_dict(saved, strict=False)  # what two modules share came once
         training, notes = header["training"], header["notes"]
     except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else error
