@@ -14,9 +14,11 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import source
+from tools.site import check, source
 from utils.checkpoint import load_checkpoint
 from utils.explorer import explore
+from utils.figures import alternative_text
+from utils.plotting import plot_curves, show_heatmap
 
 HOME = tuple("she does not have a blue boat .".split())
 
@@ -38,6 +40,27 @@ def test_no_answer_of_the_quiz_is_left():
     left = source.ANSWERED.sub(r"\1 |", text)
     asked = re.findall(r"^\| \d\d\.\d \|.+? \|", text, re.M)
     assert re.findall(r"^\| \d\d\.\d .+(?= \|$)", left, re.M) == asked != []
+
+
+def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
+    text = "![A drawing.\nThe word\nx.](img/gru.svg)\n\nText"
+    changed = source.site_text(text, "notebooks/GLOSSARY.md", set())
+    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details>")
+    assert "A drawing. The word x.</details>\n\n\nText" in changed
+
+
+def test_a_figures_text_says_in_one_sentence_what_is_to_be_seen(offscreen):
+    weights = np.eye(2)
+    ax = show_heatmap(weights, ["a", "b"], ["c", "d"])
+    text = alternative_text(ax.figure)
+    said = "Heatmap: which of 2 source words each of 2 target words looks at."
+    assert source.seen(text) == said
+    ax = plot_curves([1, 2], {"yours": [3, 4], "theirs": [5, 6]}, "words", "BLEU")
+    text = alternative_text(ax.figure)
+    assert source.seen(text) == "Curves: BLEU against words, for yours, theirs."
+    both = f"step 1. Panel 1 of 2. {text} Panel 2 of 2. Bars: scores. Sizes: a 2; b 1."
+    ends = "BLEU against words, for yours, theirs; Bars: scores."
+    assert source.seen(both) == f"step 1; Curves: {ends}"
 
 
 def png(dark):
@@ -75,7 +98,7 @@ def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
     notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
     _, ways, cell = notebook.cells
     assert "HEAD?labpath=notebooks/x" in ways.source
-    assert cell.metadata["tags"] == ["hide-output"]
+    assert cell.metadata["tags"] == ["hide-output", "hide-input"]
     assert cell.outputs[0].data == {}
 
 
@@ -99,7 +122,7 @@ def test_an_explorer_is_alive_if_the_site_has_its_model(name):
             gold = json.loads(re.search(r'"gold": (\[.*?\]), "gl', html)[1])
             assert gold[0]["target"] == "j' aime manger des pommes ."
         else:
-            assert 'alt="a heatmap"' in html and len(figures) == 1
+            assert 'alt="a heatmap' in html and len(figures) == 1
 
 
 def test_the_home_page_has_true_links_in_both_languages():
@@ -109,3 +132,36 @@ def test_the_home_page_has_true_links_in_both_languages():
     saved = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")
     found = explore(saved.model, source.HOME[0], saved.src_vocab, saved.tgt_vocab)
     assert tuple(found.tokens[:-1]) == pairs[0].target
+
+
+def test_taught_classes_are_open_then_toys_and_all_other_code_is_folded():
+    taught = "# mirror: utils.a.B\nclass B: ..."
+    folded = "import torch", "assert a > 1", "def mine(x): ...\nexercises.scores(mine)"
+    toys = "a = 2 + 2", "b = torch.tensor([1.0, 2.0])\nb.sum()"
+    cells = [new_code_cell(text) for text in (*folded, *toys, taught)]
+
+    def read(letters):
+        text = new_markdown_cell("x" * letters)
+        found = source.unfolded([text, *cells])
+        return {cell.source for cell in cells if cell.id in found}
+
+    assert read(10 * source.LETTERS) == {taught, *toys}
+    assert read(3 * source.LETTERS) == {taught, toys[0]}
+    assert read(0) == set()
+
+
+def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
+    from utils.exercises import context
+
+    said = new_output("stream", text=f"{source.NOT_YET}: write your code …\n")
+    cells = [new_markdown_cell("# Title"), new_code_cell("1", outputs=[said])]
+    notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+    assert notebook.cells[-1].outputs == []
+    context(lambda weights, values: ...)
+    assert source.NOT_YET in capsys.readouterr().out
+
+
+def test_links_to_nobody_are_counted(tmp_path):
+    link = '<a href="https://mybinder.org/v2/gh/{}/learning-to-align/HEAD">OWNER/</a>'
+    (tmp_path / "a.html").write_text(link.format("OWNER") * 2 + link.format("me"))
+    assert check.without_owner(tmp_path) == 2

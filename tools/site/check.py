@@ -2,16 +2,18 @@
 
     python -m tools.site.check build/site
 
-Found are: links and anchors that lead nowhere, requests to another host, files that are
-missing, errors of scripts, formulas left raw, pages that scroll sideways at 390 pixels,
-pictures without alternative text, and what axe calls serious or critical, in both
-themes.
+Found are: code that is cut, or fills much of a page; links and anchors that lead
+nowhere, requests to another host, files that are missing, errors of scripts, formulas
+left raw, pages that scroll sideways at 390 pixels, pictures without alternative text,
+and what axe calls serious or critical, in both themes.
 """
 
 import functools
 import http.server
+import re
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
@@ -23,11 +25,21 @@ SEARCH = "search.html?q=annotation"  # what it finds stands among formulas
 PHONE = {"width": 390, "height": 844}
 THEMES = {"light": None, "dark": ["color-contrast"]}  # dark: what colours can change
 
-# What is folded is opened first: it is read, too. Then formulas are waited for.
+MOST_CODE = 0.15  # of a notebook's page on a phone, before anything is unfolded
+
+# Formulas are waited for, code is measured, and what is folded is opened: it is read,
+# too. Returned are code's share of the height, and how many blocks of it are cut.
 SETTLE = """async () => {
+    if (window.MathJax?.startup) await MathJax.startup.promise;
+    const code = [...document.querySelectorAll(".highlight pre")]
+        .filter((e) => !e.closest(".output"));
+    const notebook = document.querySelector(".cell");
+    const tall = code.filter((e) => notebook && e.checkVisibility())
+        .reduce((sum, e) => sum + e.getBoundingClientRect().height, 0);
+    const share = tall / document.documentElement.scrollHeight;
     for (const folded of document.querySelectorAll("details")) folded.open = true;
     for (const late of document.images) late.loading = "eager";
-    if (window.MathJax?.startup) await MathJax.startup.promise;
+    return [share, code.filter((e) => e.scrollWidth > e.clientWidth + 1).length];
 }"""
 FACTS = r"""() => {
     const all = (query) => [...document.querySelectorAll(query)];
@@ -110,12 +122,16 @@ def look_at(page, address, axe):
     for event, listener in listeners.items():
         page.on(event, listener)
     page.goto(address, timeout=0)
-    page.evaluate(SETTLE)
+    share, cut = page.evaluate(SETTLE)
     page.wait_for_load_state("networkidle", timeout=0)
     facts = page.evaluate(FACTS)
     wrong += [f"a formula is raw: {text}" for text in facts["raw"]]
     wrong += [f"a picture has no text: {name}" for name in facts["textless"]]
     wrong += [f"a picture isn't shown: {name}" for name in facts["broken"]]
+    if share > MOST_CODE:
+        wrong.append(f"code is {share:.0%} of its height, folded as it is")
+    if cut:
+        wrong.append(f"{cut} blocks of code are cut at {PHONE['width']} pixels")
     if facts["width"] > PHONE["width"]:
         wrong.append(f"is {facts['width']} pixels wide at {PHONE['width']}")
     if axe:
@@ -162,14 +178,27 @@ def check(page, folder, axe=AXE):
             yield path, f"leads nowhere: {link}"
 
 
+def without_owner(folder):
+    """How many links of the site lead to OWNER's repository, which doesn't exist."""
+    pages = [path.read_text(encoding="utf-8") for path in folder.rglob("*.html")]
+    return len(re.findall(r'href="[^"]*/OWNER/', "".join(pages)))
+
+
 def main():
+    if links := without_owner(Path(sys.argv[1])):
+        print(f"OWNER isn't filled in, so {links} links lead nowhere: see PUBLISH.md.")
     if not chromium.chromium():
-        sys.exit("The site is built, but not checked: Chromium isn't installed.")
-    count = 0
+        print(
+            "The site is built. Not checked, because Chromium isn't installed: links, "
+            "scripts, formulas, the width on a phone, texts of pictures, and barriers."
+        )
+        return
+    count, start = 0, time.monotonic()
     with chromium.page(reduced_motion="reduce") as page:  # what appears is there
         for path, sentence in check(page, Path(sys.argv[1])):
             print(f"{path}: {sentence}", flush=True)
             count += 1
+    print(f"The check took {time.monotonic() - start:.0f} seconds.")
     if count:
         sys.exit(f"{count} faults")
     print("No page of the site has a fault.")

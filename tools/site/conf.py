@@ -1,9 +1,14 @@
 """Sphinx's settings for the site. source.py writes what it reads: build/site-source."""
 
 import re
+from html import escape
 from pathlib import Path
+from textwrap import shorten
+
+from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
+OWNER = re.search(r"v2/gh/([\w.-]+)/", (ROOT / "README.md").read_text("utf-8"))[1]
 
 project = "Learning to Align"
 author = "the course's authors"
@@ -39,10 +44,18 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 add_module_names = False
 
+
+def imported(app, what, name, obj, skip, options):
+    """A name is documented where it is defined, and nowhere else."""
+    return getattr(obj, "imported", False) or None
+
+
 # --- the pages -----------------------------------------------------------------------
 
 html_theme = "furo"
 html_title = project
+html_baseurl = f"https://{OWNER}.github.io/{project.lower().replace(' ', '-')}/"
+html_favicon = "favicon.svg"
 html_theme_options = {"top_of_page_buttons": []}
 html_static_path = [
     "site.css",
@@ -86,6 +99,7 @@ def mended(app, pagename, templatename, context, doctree):
     """HTML that the tools write, as assistive technology and the keyboard need it."""
     if body := context.get("body"):
         body = body.replace("<pre>", '<pre tabindex="0">')  # it scrolls in its box
+        body = body.replace("the source</p>", "the code</p>")
         body = body.replace(
             ' aria-label="Toggle hidden content"', ""
         )  # not what is seen
@@ -101,6 +115,27 @@ def mended(app, pagename, templatename, context, doctree):
     )
 
 
+def introduced(app, pagename, templatename, context, doctree):
+    """What other sites show of a page: its first paragraph, and one picture."""
+    first = doctree and next(doctree.findall(nodes.paragraph), None)
+    if not first:
+        return
+    about = shorten(first.astext().removeprefix("Goal. "), 200, placeholder=" …")
+    said = {
+        "name='description'": about,
+        "property='og:description'": about,
+        "property='og:title'": context["title"],
+        "property='og:type'": "article",
+        "property='og:url'": context["pageurl"],
+        "property='og:image'": html_baseurl + "social.png",
+        "name='twitter:card'": "summary_large_image",
+    }
+    for name, value in said.items():
+        context["metatags"] += f'<meta {name} content="{escape(value)}">\n'
+
+
 def setup(app):
+    app.connect("autodoc-skip-member", imported)
     app.connect("autodoc-process-docstring", as_written)
+    app.connect("html-page-context", introduced)
     app.connect("html-page-context", mended, priority=900)  # after furo

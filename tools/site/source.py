@@ -34,6 +34,10 @@ TEXTS = """README.md data/README.md tools/benchmarks/README.md
 HTML_BLOCK = re.compile(r"^<(?:.+\n?)+", re.MULTILINE)
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
+PICTURE = re.compile(r"!\[([^\]]+)\]\([^)]+\)")
+DRAWN = re.compile(
+    r"(Heatmap|Curves|Bars)(?:: (.+?))?\. (.+?)[:.](?= )"
+)  # see utils.figures
 ANSWERED = re.compile(r"^(\| \d\d\.\d \|.+?\|).+\|$", re.MULTILINE)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
@@ -52,6 +56,14 @@ HOME = [  # sentences for the explorer of the home page
     "The girl sings in the garden.",
 ]
 FORGE = f"github.com/{OWNER}/learning-to-align"
+NOT_YET = "Not attempted yet"  # what a check says on an exercise as it is given
+TAUGHT = "# mirror:"  # the first words of a cell that shows a class of utils
+ASIDE = re.compile(  # imports, checks, drawing, reading of data, answers
+    r"(?m:^(from|import) )|\A(assert .*\s*)+\Z|exercises\.|show_|plot|plt\.|load_|json"
+    r"|= \.\.\."
+)
+LETTERS = 140  # of text, for each line of code that a page shows unfolded
+WIDE = 48  # letters of a line of code on a phone
 
 
 # --- text -------------------------------------------------------------------------
@@ -75,15 +87,67 @@ def site_text(text, place, pages):
         kind = "tree" if target.is_dir() else "blob"
         return f"{start}https://{FORGE}/{kind}/HEAD/{inside}{anchor}"
 
+    def one_sentence(found):
+        words = " ".join(found[1].split())
+        first = re.match(r".+?\.(?= [A-Z])|.+", words)[0]
+        picture = found[0].replace(found[1], first)
+        return picture + (f"\n\n{folded(words)}\n" if first != words else "")
+
     def mark(found):
         return FORMULA.sub(
             lambda f: rf'<span class="math">\({html.escape(f[1])}\)</span>', found[0]
         )
 
-    return HTML_BLOCK.sub(mark, LINK.sub(link, text))
+    return HTML_BLOCK.sub(mark, PICTURE.sub(one_sentence, LINK.sub(link, text)))
+
+
+def folded(words):
+    """What a picture's alternative text leaves out, to unfold below it."""
+    said = html.escape(words)
+    return f"<details><summary>The picture in words</summary>{said}</details>"
+
+
+def seen(text):
+    """What a figure shows, in one sentence: its text without the numbers.
+
+    text: by `utils.figures.alternative_text`.
+    """
+    lead, *panels = re.split(r"(?=Heatmap|Curves|Bars)", text)
+    said = []
+    for panel in panels:
+        kind, title, what = DRAWN.match(panel).groups()
+        lines = re.findall(r"[.\d] ([^.:]+): (?:first|highest|lowest)", panel)
+        if rows := re.match(r"(\d+) rows \(target\), (\d+) columns", what):
+            what = "which of {1} source words each of {0} target words looks at"
+            what = what.format(*rows.groups())
+        about = [title, what != "Sizes" and what.replace(", against", " against")]
+        about.append(lines and f"for {', '.join(lines)}")
+        said.append(f"{kind}: {', '.join(filter(None, about))}")
+    lead = re.sub(r"[. ]*(Panel 1 of \d+)?[. ]*$", "", lead)
+    return "; ".join(filter(None, [lead, *said])) + "."
 
 
 # --- notebooks ---------------------------------------------------------------------
+
+
+def unfolded(cells):
+    """The ids of the cells whose code is read at once; all other code is folded.
+
+    First come the classes that are taught, in the order of the text, then the toys: the
+    shortest cells that neither import, draw nor check. What doesn't fit is folded.
+    """
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    taught = [cell for cell in code if cell.source.startswith(TAUGHT)]
+    toys = [c for c in code if c not in taught and not ASIDE.search(c.source)]
+    toys.sort(key=lambda cell: len(cell.source))
+    text = sum(len(cell.source) for cell in cells if cell.cell_type == "markdown")
+    room, found = text // LETTERS, set()
+    for cell in taught + toys:
+        lines = sum(len(line) // WIDE + 1 for line in cell.source.split("\n"))
+        if lines <= room:
+            room -= lines
+            found.add(cell.id)
+    return found
 
 
 def site_notebook(notebook, place, pages):
@@ -92,14 +156,16 @@ def site_notebook(notebook, place, pages):
     notebook.metadata.pop("widgets", None)
     first, *rest = [cell for cell in notebook.cells if cell.id != "colab"]
     notebook.cells = [first, nbformat.v4.new_markdown_cell(ways(place)), *rest]
+    read = unfolded(rest)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = site_text(cell.source, place, pages)
             continue
-        state = cell.metadata.get("jupyter", {})
-        hidden = [part for part in ("source", "outputs") if state.get(f"{part}_hidden")]
-        names = {"source": "hide-input", "outputs": "hide-output"}
-        cell.metadata["tags"] = [names[part] for part in hidden]
+        hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden")
+        cell.metadata["tags"] = ["hide-output"] if hidden else []
+        if cell.id not in read:
+            cell.metadata["tags"] += ["hide-input"]
+        cell.outputs = [o for o in cell.outputs if NOT_YET not in o.get("text", "")]
         for number, output in enumerate(cell.outputs):
             data = output.get("data", {})
             view = data.pop("application/vnd.jupyter.widget-view+json", None)
@@ -189,20 +255,21 @@ def panels(picture, width, least=250):
 def figure(paths, pictures, known):
     """A drawn figure with its text, in a box that scrolls; on a phone, its panels."""
     scale = Image.open(io.BytesIO(pictures[0])).width / known["width"]
+    words = re.sub(r"[${}\\\\_]", "", known["alt"].replace(r"\alpha", "α"))
     images = []
     for k, (path, picture) in enumerate(zip(paths, pictures, strict=True)):
         width, height = (round(n / scale) for n in Image.open(io.BytesIO(picture)).size)
         part = f"Part {k} of {len(paths) - 1}: " if k else ""
         kind = "part" if k else "whole"
         images.append(
-            f'<img src="{path}" alt="{html.escape(part + known["alt"])}" '
+            f'<img src="{path}" alt="{html.escape(part + seen(words))}" '
             f'class="{kind}" width="{width}" height="{height}" '
             f'style="--width: {width}px" loading="lazy">'
         )
     cut = " cut" if len(paths) > 1 else ""
     return (
         f'<div class="figure{cut}" tabindex="0" role="region" aria-label="Figure">'
-        f"{''.join(images)}</div>"
+        f"{''.join(images)}</div>{folded(words)}"
     )
 
 
@@ -283,7 +350,10 @@ def main():
     written["explorer.html"] = explorer(MODELS, HOME)
     for path in (HERE / "pages").iterdir():
         text = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
-        written[path.name] = text
+        if path.suffix == ".md":
+            written[path.name] = text
+        else:  # 404.html, which a server shows at any address: it needs no other file
+            (EXTRA / path.name).write_text(text, encoding="utf-8")
     for place, text in written.items():
         path = SOURCE / place
         path.parent.mkdir(parents=True, exist_ok=True)
