@@ -13,7 +13,8 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import source, steps
+from tools.site import heatmap_page, source, steps
+from utils.checkpoint import load_checkpoint
 from utils.figures import alternative_text
 from utils.plotting import plot_curves, show_heatmap
 
@@ -40,7 +41,7 @@ def test_no_answer_of_the_quiz_is_left():
 def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
     text = "![A drawing.\nThe word\nx.](img/gru.svg)\n\nText"
     changed = source.site_text(text, "notebooks/GLOSSARY.md", set())
-    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details>")
+    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details")
     assert "A drawing. The word x.</details>\n\n\nText" in changed
 
 
@@ -137,3 +138,15 @@ def test_the_stored_steps_are_the_models_own():
             assert before["scores"] == pytest.approx(after["scores"], abs=0.05)
     for name in ("query", "context", "after"):
         assert stored["one"][name] == pytest.approx(again["one"][name], abs=0.005)
+
+
+@pytest.mark.slow
+def test_the_page_about_heatmaps_says_what_was_measured(offscreen):
+    found, pictures = heatmap_page.page()
+    page = source.HERE / "pages" / "is_the_heatmap_right.md"
+    names = re.findall(r"\{(\w+)\}", page.read_text(encoding="utf-8"))
+    assert set(pictures) <= set(names) <= {*found, *pictures}
+    for language, lang in (("French", "fr"), ("Chinese", "zh")):
+        path = heatmap_page.DATA / "models" / f"village-en-{lang}.safetensors"
+        told = load_checkpoint(path).notes["test_aer"]
+        assert float(found[f"attention_{language}"]) == pytest.approx(told, abs=0.006)

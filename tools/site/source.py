@@ -17,9 +17,11 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
+from tools.site import heatmap_page
 from tools.site.drawings import explorer, one_step
+from utils.figures import COLOUR_BAR, alternative_text
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -86,8 +88,8 @@ def site_text(text, place, pages):
 
 def folded(words):
     """What a picture's alternative text leaves out, to unfold below it."""
-    said = html.escape(words)
-    return f"<details><summary>The picture in words</summary>{said}</details>"
+    summary = "<summary>The picture in words</summary>"
+    return f'<details class="words">{summary}{html.escape(words)}</details>'
 
 
 def seen(text):
@@ -236,6 +238,19 @@ def ways(place):
     )
 
 
+def drawn(name, fig):
+    """A picture of a page of this site, saved, as HTML; small enough for a phone."""
+    text = alternative_text(fig)
+    for bar in [ax for ax in fig.axes if ax.get_label() == COLOUR_BAR]:
+        bar.remove()
+    file = io.BytesIO()
+    fig.savefig(file, dpi=200, facecolor="white", bbox_inches="tight")
+    picture, path = file.getvalue(), f"figures/{name}.png"
+    (EXTRA / path).write_bytes(picture)
+    width = round(Image.open(file).width / 2.25)
+    return figure([path], [picture], {"width": width, "alt": text})
+
+
 # --- the API -----------------------------------------------------------------------
 
 
@@ -279,7 +294,8 @@ above it. `utils.exercises`, which holds what the exercises answer, isn't shown 
 def main():
     for folder in (SOURCE, EXTRA):
         shutil.rmtree(folder, ignore_errors=True)
-    (EXTRA / "notebooks" / "figures").mkdir(parents=True)
+    for folder in (EXTRA / "figures", EXTRA / "notebooks" / "figures"):
+        folder.mkdir(parents=True)
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     places = [path.relative_to(ROOT).as_posix() for path in notebooks]
     pages = {*places, *TEXTS}
@@ -290,6 +306,7 @@ def main():
             text = ANSWERED.sub(r"\1 |", text)
         if place == "README.md":  # the home page has the course's name
             text = re.sub("^# .*", "# Starting, and your own text", text)
+            text = re.sub(r"https://.+\.github\.io/[\w-]+/(\w+)\.html", r"\1.md", text)
         written[place] = site_text(text, place, pages)
     for place, path in zip(places, notebooks, strict=True):
         notebook = nbformat.read(path, as_version=4)
@@ -309,6 +326,14 @@ def main():
             written[path.name] = text
         else:  # 404.html, which a server shows at any address: it needs no other file
             (EXTRA / path.name).write_text(text, encoding="utf-8")
+    numbers, pictures = heatmap_page.page()
+    pictures = {name: drawn(name, fig) for name, fig in pictures.items()}
+    shared = ImageOps.pad(
+        Image.open(EXTRA / "figures/gold.png"), (1200, 630), color="white"
+    )
+    shared.save(EXTRA / "social.png")
+    question = "is_the_heatmap_right.md"
+    written[question] = written[question].format(**numbers, **pictures)
     for place, text in written.items():
         path = SOURCE / place
         path.parent.mkdir(parents=True, exist_ok=True)
