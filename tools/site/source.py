@@ -17,6 +17,7 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
 from tools.site import heatmap_page
@@ -45,7 +46,7 @@ NOT_YET = "Not attempted yet"  # what a check says on an exercise as it is given
 TAUGHT = "# mirror:"  # the first words of a cell that shows a class of utils
 ASIDE = re.compile(  # imports, checks, drawing, reading of data, answers
     r"(?m:^(from|import) )|\A(assert .*\s*)+\Z|exercises\.|show_|plot|plt\.|load_|json"
-    r"|= \.\.\."
+    r"|Explorer|= \.\.\."
 )
 LETTERS = 140  # of text, for each line of code that a page shows unfolded
 WIDE = 48  # letters of a line of code on a phone
@@ -326,14 +327,14 @@ def main():
             written[path.name] = text
         else:  # 404.html, which a server shows at any address: it needs no other file
             (EXTRA / path.name).write_text(text, encoding="utf-8")
-    numbers, pictures = heatmap_page.page()
-    pictures = {name: drawn(name, fig) for name, fig in pictures.items()}
-    shared = ImageOps.pad(
-        Image.open(EXTRA / "figures/gold.png"), (1200, 630), color="white"
-    )
-    shared.save(EXTRA / "social.png")
+    found = heatmap_page.page()
+    for name, value in found.items():
+        if isinstance(value, Axes):
+            found[name] = drawn(name, value.figure)
+    shared = Image.open(EXTRA / "figures/gold.png")
+    ImageOps.pad(shared, (1200, 630), color="white").save(EXTRA / "social.png")
     question = "is_the_heatmap_right.md"
-    written[question] = written[question].format(**numbers, **pictures)
+    written[question] = written[question].format(**found)
     for place, text in written.items():
         path = SOURCE / place
         path.parent.mkdir(parents=True, exist_ok=True)
