@@ -70,7 +70,8 @@ mirror: .venv/.installed
 notebooks: .venv/.installed
 	env -u MPLBACKEND $(PY) -m nbconvert --to notebook --execute --inplace \
 	    --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.startup_timeout=3600 \
-	    --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+	    --ExecutePreprocessor.record_timing=False \
+	    --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS)
 
 corpus: .venv/.installed
 	$(PY) data/village/generate.py
@@ -103,7 +104,8 @@ grade: .venv/.installed
 # Tools for maintainers, in an environment of their own.
 build/tools/.installed: | .venv/.installed
 	$(PY) -m venv build/tools
-	build/tools/bin/python -m pip install --quiet --disable-pip-version-check uv pip-audit
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check \
+	    uv==0.13.9 pip-audit==2.10.1
 	touch build/tools/.installed
 
 # Everything is installed first; building then needs no network.

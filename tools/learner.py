@@ -23,6 +23,7 @@ CACHES = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info")
 
 CHECK = re.compile(r"\bexercises\.\w+\(")
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
+COURSE = re.compile(r'(?<=/learning-to-align)(?=")')  # the end of its address, in code
 SOLUTIONS = re.compile(r"\[solutions\]\([^)]*\)")
 FOR_TEACHERS = {
     "README.md": re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL),
@@ -49,7 +50,9 @@ def clear(path):
         folded = cell.metadata.get("jupyter", {}).pop("outputs_hidden", False)
         if cell.cell_type == "markdown":
             cell.source = without_dead_links(cell.source, path.parent)
-        elif folded or CHECK.search(cell.source):
+            continue
+        cell.source = COURSE.sub("-learner", cell.source)  # Colab fetches this copy
+        if folded or CHECK.search(cell.source):
             cell.outputs, cell.execution_count = [], None
     nbformat.write(notebook, path)
 

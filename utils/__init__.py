@@ -31,8 +31,7 @@ alignment      where a model looks while it reads a true translation, against go
 figures        how a notebook shows a figure: sharp, with a text that says it; fonts
 plotting       heatmaps and curves
 slides         figures and tables that fill a slide: for the lectures
-step_figure    one step of a translation as a picture
-explorer       a translation step by step, in the browser
+explorer       a translation word by word, in the browser, to interfere with
 tasks          questions, headlines, dates by the same modules
 
 processes      threads, devices; one training on several processes

@@ -127,10 +127,8 @@ def gold_hits(weights, pairs) -> float:
 
 def whole_sentences(pair, stops=(".", "?")):
     """The same pair, each link widened to all words of its source sentence."""
-    number, numbers = 0, []
-    for word in pair.source:
-        numbers.append(number)
-        number += word in stops
+    ends = (word in stops for word in pair.source[:-1])
+    numbers = list(accumulate(ends, initial=0))  # of each word's sentence
     sure, possible = (
         frozenset(
             (k, i) for j, i in links for k, n in enumerate(numbers) if n == numbers[j]

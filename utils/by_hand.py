@@ -20,34 +20,22 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from utils import seq2seq, translator
 from utils.attention import AdditiveAttention, length_mask
-from utils.seq2seq import (
-    Bridge,
-    EncoderDecoder,
-    Seq2SeqAttentionDecoder,
-    Seq2SeqEncoder,
-    check_ids,
-)
 from utils.text import PAD_ID
 from utils.training import masked_cross_entropy
-from utils.translator import (
-    DropoutEmbedding,
-    Readout,
-    ReleasedTranslatorDecoder,
-    TranslatorDecoder,
-)
 
 # The parts of the models that are computed here: exactly these classes.
 PARTS = {
-    EncoderDecoder,
-    Seq2SeqEncoder,
-    Seq2SeqAttentionDecoder,
-    TranslatorDecoder,
-    ReleasedTranslatorDecoder,
+    seq2seq.EncoderDecoder,
+    seq2seq.Seq2SeqEncoder,
+    seq2seq.Seq2SeqAttentionDecoder,
+    seq2seq.Bridge,
+    translator.TranslatorDecoder,
+    translator.ReleasedTranslatorDecoder,
+    translator.DropoutEmbedding,
+    translator.Readout,
     AdditiveAttention,
-    Bridge,
-    DropoutEmbedding,
-    Readout,
     nn.Embedding,
     nn.GRU,
     nn.Linear,
@@ -64,7 +52,7 @@ def loss(model, batch, label_smoothing=0.0):
     """
     require_known(model)
     encoder, decoder = model.encoder, model.decoder
-    check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
+    seq2seq.check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
     # Longest target first, so each step is one of the first few sentences.
     real = batch.target_out != PAD_ID  # (B, T)
     steps = torch.arange(real.shape[1], device=real.device)
@@ -120,7 +108,7 @@ def attention_states(decoder, words, state, has_word):
     mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
     mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
     gates, updates = F.linear(words, W_x, rnn.bias_ih_l0), None
-    if isinstance(decoder, ReleasedTranslatorDecoder):
+    if isinstance(decoder, translator.ReleasedTranslatorDecoder):
         # A context more: what a word is written from is what its own state looks up,
         # at the step after. A sentence's last step updates for nothing.
         none = has_word.new_zeros(1, B)
@@ -204,7 +192,8 @@ class AttentionSteps(torch.autograd.Function):
             torch.mul(v, d_query, out=d_by_state[:, :H])
             torch.addmm(kept, d_by_state, W_s, out=d_s[:n])
         d_keys = v * (d_scores[..., None] - squares)
-        all_weights, d_all = (by_step(x, counts, B) for x in (weights, d_contexts))
+        real = torch.arange(B) < torch.tensor(counts)[:, None]  # (T, B): has a word
+        all_weights, d_all = by_place(weights, real), by_place(d_contexts, real)
         d_values = all_weights.permute(1, 2, 0) @ d_all.transpose(0, 1)
         d_W_c, d_W_s = d_gates.T @ contexts, d_from_state.T @ before
         d_b_s = d_from_state.sum(0)  # None: for the mask and the counts
@@ -270,11 +259,6 @@ def attend_backward(d_context, values, weight, features, d_scores, squares, d_v)
     d_scores += d
     squares.addcmul_(d[:, :, None], features)
     return d.sum(1, keepdim=True) - (d[:, None] @ features)[:, 0]
-
-
-def by_step(rows, counts, B):
-    """(P, ...) -> (T, B, ...), with 0 where a sentence has no word at a step."""
-    return by_place(rows, torch.arange(B) < torch.tensor(counts)[:, None])
 
 
 def by_place(rows, places):

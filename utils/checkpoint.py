@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from utils.models import build_model
+from utils.models import build_model, require_fit
 from utils.seq2seq import EncoderDecoder
 from utils.subwords import SubwordVocab
 from utils.text import Vocab
@@ -52,7 +52,7 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
             "this model can't be saved: its parts aren't those that its config builds. "
             "Make it a kind of its own, an entry in utils.models.KINDS"
         )
-    require_vocabs(model.config, (src_vocab, tgt_vocab))
+    require_fit(model, src_vocab, tgt_vocab)
     if trainer is not None and trainer.model is not model:
         raise ValueError(
             "with trainer=, the model to save is trainer.model; the trainer trains "
@@ -112,15 +112,6 @@ def require_equal(then, now):
         raise ValueError(f"it was another training: {'; '.join(differences)}")
 
 
-def load_parameters(model, saved):
-    """Copy tensors by name into a model; one that two modules share is saved once.
-
-    Raises ValueError, in words, with the model as it was, unless they are its own.
-    """
-    require_tensors(saved, dict(model.named_parameters()))
-    model.load_state_dict(saved, strict=False)
-
-
 def pack_vocab(vocab):
     """A vocabulary as plain values: language, tokens or subword model, `extends`."""
     if isinstance(vocab, SubwordVocab):
@@ -134,16 +125,6 @@ def unpack_vocab(packed):
     if isinstance(content, str):
         return SubwordVocab(base64.b64decode(content, validate=True), lang)
     return Vocab([], lang, content, *extends)
-
-
-def require_vocabs(config, vocabs):
-    """ValueError, in words, unless the vocabularies have the sizes in the config."""
-    sizes = [config["src_vocab_size"], config["tgt_vocab_size"]]
-    if sizes != [len(vocab) for vocab in vocabs]:
-        raise ValueError(
-            f"the model was built for vocabularies of {sizes[0]} and {sizes[1]} words, "
-            f"these have {len(vocabs[0])} and {len(vocabs[1])}"
-        )
 
 
 def load_checkpoint(path):
@@ -172,12 +153,12 @@ def load_checkpoint(path):
     try:
         header = json.loads(metadata["header"])
         vocabs = [unpack_vocab(header[name]) for name in ("src_vocab", "tgt_vocab")]
-        config = header["config"]
         names = [name for name in tensors if name.startswith("model.")]
         saved = {name.removeprefix("model."): tensors.pop(name) for name in names}
-        require_vocabs(config, vocabs)
-        model = build_model(**config)
-        load_parameters(model, saved)
+        model = build_model(**header["config"])
+        require_fit(model, *vocabs)
+        require_tensors(saved, dict(model.named_parameters()))
+        model.load_state_dict(saved, strict=False)  # what two modules share came once
         training, notes = header["training"], header["notes"]
     except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else error

@@ -51,11 +51,9 @@ def load_village(source="en", target="fr") -> Corpus:
     sums, splits = files.read_sums(VILLAGE_FOLDER.parent / "SHA256SUMS"), {}
     for split in VILLAGE_SPLITS:
         path = VILLAGE_FOLDER / f"{split}.tsv.gz"
-        data = files.read_bytes(path)
-        if expected := sums.get(f"village/{path.name}"):
-            advice = "Restore the file, or run data/village/generate.py."
-            files.check_sha256(data, expected, path, advice)
-        lines = files.decode_lines(data, path)
+        sha256 = sums.get(f"village/{path.name}")
+        advice = "Restore the file, or run data/village/generate.py."
+        lines = files.read_lines(path, sha256=sha256, advice=advice)
         splits[split] = _village_pairs(lines, path, source, target)
     return Corpus("Village", source, target, splits)
 
@@ -92,23 +90,21 @@ def load_multi30k(source="de", target="en") -> Corpus:
     check_direction(source, target, ("de", "en", "fr"))
     splits = {}
     for split, name in MULTI30K_SPLITS.items():
-        paths = (multi30k_file(f"{name}.{lang}.gz") for lang in (source, target))
-        sides = (files.decode_lines(files.read_bytes(path), path) for path in paths)
+        sides = (_multi30k_lines(f"{name}.{lang}.gz") for lang in (source, target))
         rows = enumerate(zip(*sides, strict=True), 1)
         splits[split] = [Pair(*texts, line=number) for number, texts in rows]
     return Corpus("Multi30k", source, target, splits)
 
 
-def multi30k_file(name: str) -> Path:
-    """The path of a file of Multi30k: the user's own, or a download."""
+def _multi30k_lines(name):
+    """The lines of a file of Multi30k: the user's own, or a download."""
     sha256, folder = MULTI30K_SHA256[name], files.data_folder()
     own = folder and folder / "multi30k" / name
     if own and own.is_file():
         advice = "This is your own file, so it was left as it is: replace or remove it."
-        files.check_sha256(files.read_bytes(own), sha256, own, advice)
-        return own
+        return files.read_lines(own, sha256=sha256, advice=advice)
     path = files.CACHE / "multi30k" / name
-    return files.download(MULTI30K_URL + name, sha256, path)
+    return files.read_lines(files.download(MULTI30K_URL + name, sha256, path))
 
 
 # Files of one's own
@@ -140,7 +136,7 @@ def load_tsv(
     """
     languages = check_direction(source, target)
     path, bad = files.find_file(path), {}
-    lines = files.decode_lines(files.read_bytes(path), path, bad)
+    lines = files.read_lines(path, bad)
     rows, findings = data_check.read_columns(lines, columns, quotes, path)
     pairs, found = _read_pairs(rows, path, languages, bad, skip_bad_lines)
     kept, repeats = data_check.without_repeats({"train": pairs})
@@ -173,7 +169,7 @@ def load_parallel(
         if isinstance(given, str) or len(given) != 2:
             raise ValueError(f"{split} must be two files, got {given!r}")
         paths, bad = list(map(files.find_file, given)), {}
-        sides = [files.decode_lines(files.read_bytes(one), one, bad) for one in paths]
+        sides = [files.read_lines(one, bad) for one in paths]
         where, lengths = " and ".join(map(str, paths)), list(map(len, sides))
         if lengths[0] != lengths[1]:
             raise ValueError(

@@ -55,11 +55,8 @@ class Corpus:
 
     def vocabs(self) -> tuple[Vocab, Vocab]:
         """Source and target vocabulary, of the training split only."""
-        train = self["train"]
-        return (
-            Vocab([pair.source for pair in train], self.source_lang),
-            Vocab([pair.target for pair in train], self.target_lang),
-        )
+        sides = zip(*(pair[:2] for pair in self["train"]), strict=True)
+        return tuple(map(Vocab, sides, (self.source_lang, self.target_lang)))
 
     def shared_vocabs(self, left_out=(), extends=False) -> tuple[Vocab, Vocab]:
         """One vocabulary for both sides, without some words; see Vocab for extends."""
@@ -70,16 +67,12 @@ class Corpus:
 
     def target_texts(self, split) -> list[str]:
         """The target sentences of a split, as texts to score a translation against."""
-        return [text_of(pair.target, self.target_lang) for pair in self[split]]
+        sides, lang = [pair.target for pair in self[split]], self.target_lang
+        return [s if isinstance(s, str) else detokenize(s, lang) for s in sides]
 
     def __repr__(self):
         sizes = [f"{split} {len(pairs):,}" for split, pairs in self.splits.items()]
         return f"{self.name} {self.source_lang}→{self.target_lang}: {', '.join(sizes)}"
-
-
-def text_of(sentence, lang) -> str:
-    """A side of a Pair as a text."""
-    return sentence if isinstance(sentence, str) else detokenize(sentence, lang)
 
 
 # Batches
@@ -110,8 +103,7 @@ def encode_sources(sentences, src_vocab: Vocab) -> tuple[torch.Tensor, torch.Ten
     sentences: lists of words, or texts. Raises ValueError for none, TypeError for a
     string in place of a list.
     """
-    sources = map(src_vocab.encode, check_tokens(sentences))
-    return pad([[*source.ids, EOS_ID] for source in sources])
+    return pad([[*src_vocab.encode(s).ids, EOS_ID] for s in check_tokens(sentences)])
 
 
 class Batch(NamedTuple):

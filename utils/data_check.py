@@ -86,8 +86,12 @@ def read_columns(lines, columns, quotes, path):
             "were expected; a spreadsheet saves such a file as text with tabs"
         )
     for number, own in enumerate(fields, 1):
-        rows.append(_pick(own, places))
-        if len(own) != usual and isinstance(rows[-1], tuple):
+        if len(own) < max(places):
+            few = f"too few columns, {len(own)} instead of at least {max(places)}"
+            rows.append(f"{few}; expected two sentences with a tab between them")
+            continue
+        rows.append(tuple(own[place - 1] for place in places))
+        if len(own) != usual:
             found.append((f"unlike most, which have {usual} columns", number))
     if columns and not all(str(column).isdecimal() for column in columns):
         rows[0] = ()
@@ -114,16 +118,6 @@ def _choose(columns, first_line, path):
         "--columns must be two numbers from 1, such as 2 4, or two names in the first "
         f"line of {path} ({', '.join(names)}), got {' '.join(wanted)}"
     )
-
-
-def _pick(fields, places):
-    """The two texts of a line, or what is wrong with it as a str."""
-    if len(fields) < max(places):
-        return (
-            f"too few columns, {len(fields)} instead of at least {max(places)}; "
-            "expected two sentences with a tab between them"
-        )
-    return tuple(fields[place - 1] for place in places)
 
 
 def is_header(sides, languages) -> bool:

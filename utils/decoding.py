@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from utils.data import cut, pad
 from utils.guards import require_whole
+from utils.models import require_fit
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, check_tokens
 
 MAX_SOURCE = 200  # pieces or words; the course's longest test sentence has 60
@@ -195,20 +196,6 @@ def require_attention(weights):
             "this shows where a model looks, and this model has no attention: "
             'give another one, as from build_model("attention", ...)'
         )
-
-
-def require_fit(model, src_vocab, tgt_vocab):
-    """ValueError, in words, unless model and vocabularies can translate together."""
-    for side, part, vocab in (
-        ("source", model.encoder, src_vocab),
-        ("target", model.decoder, tgt_vocab),
-    ):
-        size = part.embedding.num_embeddings
-        if len(vocab) != size:
-            raise ValueError(
-                f"the {side} vocabulary has {len(vocab)} words, but the model was "
-                f"built for {size}: give the vocabularies that it was trained with"
-            )
 
 
 def require_room(sentence, ids, name, most=MAX_SOURCE):

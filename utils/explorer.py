@@ -1,39 +1,38 @@
 """The explorer: watch a decoder write one word at a time, and interfere.
 
-`explore` computes, `draw_step` draws, and `Explorer` is the widget around both.
-Letters in shape comments: S source positions with <eos>, H hidden units, D the size of
-an encoder state. Steps are counted from 1, as in the paper.
+`explore` does it in Python. `Explorer` shows it: translator.js and explorer.js do the
+same in the browser, here and on the pages of the course's site.
 """
 
-import base64
-import html
-import io
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import ipywidgets as widgets
+import anywidget
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from matplotlib.figure import Figure
-from torch.nn import functional as F
+import traitlets
+from IPython import get_ipython
 
+from utils.checkpoint import save_checkpoint
+from utils.corpora import VILLAGE_FOLDER
 from utils.data import pad
 from utils.decoding import require_fit, require_room, step_limit, writable
-from utils.figures import alternative_text
-from utils.step_figure import SIZE, draw_step
+from utils.figures import with_words
+from utils.plotting import show_heatmap
 from utils.text import BOS_ID, EOS, EOS_ID, UNK
 
-MAX_WORDS = 30  # of a source sentence, or pieces: as many as the figure can name
+MAX_WORDS = 30  # of a source sentence: as many as have room
 CHOICES = 6  # most probable words that a step keeps
+HERE = Path(__file__).resolve().parent
 
 
 class Step(NamedTuple):
-    """Step i: what the decoder has, and the word that it writes."""
+    """One step: where the decoder looks, and the word that it writes."""
 
-    query: np.ndarray  # (H,): s_{i-1}
-    scores: np.ndarray  # (S,): e_ij
-    weights: np.ndarray  # (S,): alpha_ij
-    context: np.ndarray  # (D,): c_i
-    likeness: np.ndarray  # (S,): the cosine of c_i and each h_j
+    weights: np.ndarray  # (S,), for S source words with <eos>
     choices: dict[str, float]  # the most probable words and the written one
     word: str
     forced: bool
@@ -56,8 +55,8 @@ class Exploration(NamedTuple):
 def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     """Translate a sentence greedily -> Exploration.
 
-    model: its decoder is a `Seq2SeqAttentionDecoder`. forced: {step: word}; there this
-    word is written, whatever the model prefers. Raises ValueError, in words, for a
+    model: its decoder has attention. forced: {step: word}, steps counted from 1; there
+    this word is written, whatever the model prefers. Raises ValueError, in words, for a
     sentence without words or with more than MAX_WORDS, a word or a step that can't be
     forced, and what `translate` raises.
     """
@@ -71,16 +70,17 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     require_fit(model, src_vocab, tgt_vocab)
     model.eval()
     source, source_lens = pad([[*read.ids, EOS_ID]])
-    enc_outputs = model.encoder(source, source_lens)
-    state = model.decoder.init_state(enc_outputs, source_lens)
+    state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
     last, steps = BOS_ID, []
     while len(steps) < step_limit(source) and last != EOS_ID:
+        logits, state = model.decoder(torch.tensor([[last]]), state)
+        chances = logits[0, 0].softmax(dim=-1)
+        ids = writable(chances).argsort(descending=True)[:CHOICES].tolist()
         wanted = forced.get(len(steps) + 1)
-        step, state = take_step(
-            model.decoder, last, state, enc_outputs[0], tgt_vocab, wanted
-        )
-        steps.append(step)
-        last = tgt_vocab[step.word]
+        last = ids[0] if wanted is None else tgt_vocab[wanted]
+        kept = {tgt_vocab.to_tokens(k): chances[k].item() for k in [*ids, last]}
+        weights, word = state.attention_weights[0, 0].numpy(), tgt_vocab.to_tokens(last)
+        steps.append(Step(weights, kept, word, wanted is not None))
     if not forced.keys() <= set(range(1, len(steps) + 1)):
         raise ValueError(
             f"The translation has {len(steps)} steps, counted from 1: no word can be "
@@ -90,129 +90,105 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     return Exploration([*read.tokens, EOS], steps, read.unknown, text)
 
 
-def take_step(decoder, last, state, annotations, vocab, wanted=None):
-    """One step after the word with id `last` -> Step, the new state.
-
-    annotations (1, S, D): what the encoder says of each source word.
-    """
-    query = decoder.query(state.hidden_state)
-    scores = decoder.attention.score(query, state.projected_keys)
-    logits, after = decoder(torch.tensor([[last]]), state)
-    weights = after.attention_weights  # (1, 1, S)
-    context = torch.bmm(weights, annotations)
-    likeness = F.cosine_similarity(context, annotations, dim=-1)
-    chances = logits[0, 0].softmax(dim=-1)
-    ids = writable(chances).argsort(descending=True)[:CHOICES].tolist()
-    word = vocab.to_tokens(ids[0]) if wanted is None else wanted
-    if vocab[word] not in ids:
-        ids.append(vocab[word])
-    choices = {vocab.to_tokens(k): chances[k].item() for k in ids}
-    numbers = [x.flatten().numpy() for x in (query, scores, weights, context, likeness)]
-    return Step(*numbers, choices, word, wanted is not None), after
-
-
-def picture(exploration, number):
-    """The figure of a step for a page, with a text that says what it shows."""
-    file, fig = io.BytesIO(), draw_step(exploration, number, Figure())
-    fig.savefig(file, format="png", dpi=200)  # twice as fine as it is shown
-    code = base64.b64encode(file.getvalue()).decode()
-    text, (width, height) = html.escape(alternative_text(fig)), SIZE
-    return (
-        f"<img src='data:image/png;base64,{code}' width={width} height={height} "
-        f"style='max-width: 100%; height: auto' alt='{text}'>"
+def program():
+    """The two scripts as one module, which is what a widget is made of."""
+    scripts = [
+        (HERE / name).read_text("utf-8") for name in ("translator.js", "explorer.js")
+    ]
+    return re.sub(
+        r'^import .* from "./translator.js";$', "", "\n".join(scripts), flags=re.M
     )
 
 
-class Explorer(widgets.VBox):
-    """The widget. models: {name: (model, src_vocab, tgt_vocab)}; sentences to pick."""
+def settings(models, sentences, pairs=()):
+    """What explorer.js is told, as plain values.
 
-    def __init__(self, models, sentences):
-        self.models, self.forced, self.exploration = models, {}, None
-        self.model = widgets.Dropdown(options=list(models), description="into")
-        self.pick = widgets.Dropdown(options=sentences, description="pick")
-        self.sentence = widgets.Text(
-            self.pick.value, description="or type", continuous_update=False
-        )
-        self.text, self.image = widgets.HTML(), widgets.HTML()
-        self.step = widgets.BoundedIntText(1, min=1, max=1, description="step")
-        self.back = widgets.Button(description="back")
-        self.next = widgets.Button(description="next")
-        self.force = widgets.Combobox(
-            description="force", placeholder="another word", continuous_update=False
-        )
-        self.free = widgets.Button(description="free all words")
-        for part, width in (
-            (self.model, 14),
-            (self.pick, 44),
-            (self.sentence, 58),
-            (self.step, 11),
-            (self.back, 5),
-            (self.next, 5),
-        ):
-            part.layout.width = f"{width}em"
-        choice = widgets.HBox([self.model, self.pick])
-        steps = [self.step, self.back, self.next, self.force, self.free]
-        self.steps = widgets.HBox(steps)
-        super().__init__([choice, self.sentence, self.steps, self.text, self.image])
-        self.pick.observe(self._pick, "value")
-        self.sentence.observe(self._translate, "value")
-        self.model.observe(self._translate, "value")
-        self.step.observe(self._show, "value")
-        self.back.on_click(lambda _: self._go(-1))
-        self.next.on_click(lambda _: self._go(1))
-        self.force.observe(self._force, "value")
-        self.free.on_click(self._translate)
-        self._translate()
+    models: their names. pairs: `Pair`s; where a model writes the target of one, the
+    links are framed. With them go glosses, an English word for each Chinese one.
+    """
+    rows = (VILLAGE_FOLDER / "glosses.tsv").read_text("utf-8").splitlines()[2:]
+    gold = [
+        {
+            "source": " ".join(pair.source),
+            "target": " ".join(pair.target),
+            "sure": sorted(map(list, pair.alignment)),
+            "possible": sorted(map(list, pair.possible)),
+        }
+        for pair in pairs
+    ]
+    glosses = dict(row.split("\t") for row in rows)
+    told = {"models": list(models), "sentences": list(sentences)}
+    return {**told, "gold": gold, "glosses": glosses}
 
-    def _pick(self, _):
-        if self.pick.value is not None:
-            self.sentence.value = self.pick.value
 
-    def _go(self, change):
-        self.step.value += change  # the field keeps it between first and last step
+class Widget(anywidget.AnyWidget):
+    """The explorer in a notebook whose kernel runs."""
 
-    def _translate(self, _=None):
-        """Start again; what is wrong with a sentence stands in the picture's place."""
-        text = self.sentence.value
-        self.pick.value = text if text in self.pick.options else None
-        good = self._explore({})
-        if good and self.step.value == 1:
-            self._show()
-        elif good:
-            self.step.value = 1  # and that shows it
-        for part in (self.steps, self.image):
-            part.layout.display = None if good else "none"
+    _esm, _css = program(), (HERE / "explorer.css").read_text("utf-8")
+    settings = traitlets.Dict().tag(sync=True)
+    files = traitlets.Dict().tag(sync=True)  # {name: bytes of a checkpoint}
 
-    def _force(self, _):
-        """Write another word at this step; what was forced after it is free again."""
-        word, i = self.force.value.strip().lower(), self.step.value
-        earlier = {k: self.forced[k] for k in self.forced if k < i}
-        if word and self._explore(earlier | {i: word}):
-            self._show()
 
-    def _explore(self, forced):
-        """Whether it could be done; if not, the text says why."""
-        model, *vocabs = self.models[self.model.value]
-        try:
-            found = explore(model, self.sentence.value, *vocabs, forced)
-        except ValueError as error:
-            self.text.value = f"<b role='alert'>{html.escape(str(error))}</b>"
-            return False
-        self.exploration, self.forced = found, forced
-        self.step.max = len(found.steps)
-        return True
+class Explorer:
+    """Shown as the last value of a cell: an explorer, and a picture where none can run.
 
-    def _show(self, _=None):
-        """The words, one of them marked, and the picture of its step."""
-        found, i = self.exploration, self.step.value
-        said = [html.escape(word) for word in found.tokens]
-        said[i - 1] = f"<b aria-current='step'><u>{said[i - 1]}</u></b>"
-        for k in self.forced:
-            said[k - 1] += " <i>(forced)</i>"
-        text = f"<span style='font-size:1.2em'>{' '.join(said)}</span>"
-        if found.unknown:
-            unknown = html.escape(", ".join(found.unknown))
-            text += f"<br>The model reads <b>{unknown}</b> as {html.escape(UNK)}."
-        self.force.options, self.force.value = list(found.steps[i - 1].choices), ""
-        self.image.value = picture(found, i)
-        self.text.value = f"<div role='status'>{text}</div>"
+    models: {name: (model, src_vocab, tgt_vocab)}, from English, of the kinds
+    "attention" or "local", with one layer that reads in both directions. sentences: to
+    pick, the first is shown. pairs: see `settings`. Raises ValueError for other models,
+    and what `explore` raises for the first sentence.
+    """
+
+    def __init__(self, models, sentences, pairs=()):
+        for name, (model, *_) in models.items():
+            config = getattr(model, "config", {})
+            runs = config.get("kind") in ("attention", "local")
+            if not runs or config["num_layers"] != 1 or not config["bidirectional"]:
+                raise ValueError(
+                    f"The explorer can't run {name!r}. It runs models of the kinds "
+                    f"'attention' and 'local' with num_layers=1, bidirectional=True; "
+                    f"this one has {config}."
+                )
+        self.models, self.sentences, self.pairs = models, sentences, pairs
+        model, *vocabs = next(iter(models.values()))
+        self.exploration = explore(model, sentences[0], *vocabs)
+
+    def __repr__(self):
+        return f"Explorer({[*self.models]}, {self.sentences})"
+
+    def widget(self):
+        """The widget itself, with the models as files in memory."""
+        files = {}
+        with TemporaryDirectory() as folder:
+            for name, parts in self.models.items():
+                save_checkpoint(path := Path(folder, "model"), *parts)
+                files[name] = path.read_bytes()
+        told = settings(self.models, self.sentences, self.pairs)
+        return Widget(settings=told, files=files)
+
+    def picture(self):
+        """The heatmap of the first sentence, by the first model -> a figure."""
+        source, steps = self.exploration.source_tokens, self.exploration.steps
+        weights = np.stack([step.weights for step in steps])
+        target, links = self.exploration.tokens, {}
+        for pair in self.pairs:
+            if [[*pair.source, EOS], [*pair.target, EOS]] == [source, target]:
+                links = {"gold": pair.alignment, "possible": pair.possible}
+        ax = show_heatmap(weights, source, target, **links)
+        plt.close(ax.figure)  # the notebook doesn't show it a second time
+        return ax.figure
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        png, size = with_words(self.picture())
+        data = {"text/plain": repr(self), "image/png": png}
+        if is_watched():
+            data |= self.widget()._repr_mimebundle_()[0] | {"text/plain": repr(self)}
+        return data, {"image/png": size}
+
+
+def is_watched():
+    """Whether a person's notebook runs this cell: it could be asked for input.
+
+    A program that executes a notebook to store it can't, and a stored widget is dead.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    return bool(kernel and kernel.get_parent()["content"].get("allow_stdin"))

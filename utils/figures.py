@@ -126,6 +126,17 @@ def _name(label):
     return f" ({label})" if label else ""
 
 
+def with_words(fig):
+    """A figure as PNG at twice its size, in base64; its size on a page, and its text.
+
+    None for a figure without anything in it.
+    """
+    from IPython.core.pylabtools import retina_figure
+
+    found = retina_figure(fig, base64=True)
+    return found and (found[0], {**found[1], "alt": alternative_text(fig)})
+
+
 def show_with_words():
     """From now on a notebook shows figures twice as fine, with their text.
 
@@ -136,15 +147,10 @@ def show_with_words():
         return
     # Importing backend_inline sets the formats once; later it leaves them alone.
     from IPython import get_ipython
-    from IPython.core.pylabtools import retina_figure
     from matplotlib_inline import backend_inline  # noqa: F401
 
-    def drawn(fig):
-        found = retina_figure(fig, base64=True)
-        return found and (found[0], {**found[1], "alt": alternative_text(fig)})
-
     formatters = get_ipython().display_formatter.formatters
-    formatters["image/png"].for_type(Figure, drawn)
+    formatters["image/png"].for_type(Figure, with_words)
 
 
 @cache

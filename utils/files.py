@@ -61,13 +61,8 @@ def model_file(path) -> Path:
     return whole if whole.is_file() else Path(path)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file; ValueError if it has more than LARGEST_FILE bytes."""
-    with path.open("rb") as file:
-        return _read_limited(file, path)
-
-
 def _read_limited(file, path):
+    """The content of an open file; ValueError for more than LARGEST_FILE bytes."""
     data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise ValueError(
@@ -77,14 +72,22 @@ def _read_limited(file, path):
     return data
 
 
-def decode_lines(data: bytes, path: Path, bad: dict | None = None) -> list[str]:
+def read_lines(path: Path, bad=None, sha256=None, advice="") -> list[str]:
     """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
 
     A byte-order mark, line ends of Windows and of old Macs (\\r alone) and empty lines
     at the end are accepted. Raises ValueError for UTF-16, an empty, damaged or too
     large file and, naming the line, for another encoding or an endless line. With bad,
-    such a line is "" and what is wrong with it goes there, by its number.
+    a dict, such a line is "" and what is wrong with it goes there, by its number.
+    sha256: ValueError, with this advice, if the file has another checksum.
     """
+    with path.open("rb") as file:
+        data = _read_limited(file, path)
+    found = hashlib.sha256(data).hexdigest()
+    if sha256 and found != sha256:
+        raise ValueError(
+            f"{path} has the SHA-256 checksum {found}, expected {sha256}. {advice}"
+        )
     if path.suffix == ".gz":
         try:
             with gzip.open(io.BytesIO(data)) as file:
@@ -128,15 +131,6 @@ def decode_line(raw: bytes, number: int) -> str:
             f"more than {LONGEST_LINE:,} characters; no sentence has as many"
         )
     return line
-
-
-def check_sha256(data: bytes, expected: str, path: Path, advice: str) -> None:
-    """ValueError naming path and both checksums if data has another SHA-256."""
-    found = hashlib.sha256(data).hexdigest()
-    if found != expected:
-        raise ValueError(
-            f"{path} has the SHA-256 checksum {found}, expected {expected}. {advice}"
-        )
 
 
 def read_sums(path: Path) -> dict[str, str]:

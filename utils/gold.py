@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from utils.data import Corpus
-from utils.files import check_sha256, decode_lines, read_bytes, read_sums
+from utils.files import read_lines, read_sums
 from utils.guards import require_one_of
 
 GOLD_FOLDER = Path(__file__).resolve().parent.parent / "data" / "gold"
@@ -29,22 +29,16 @@ def read_links(text, forward=True):
 
     Not forward: they are turned round. Raises ValueError for text that is no links.
     """
-    links = [_read_link(link, forward) for link in text.split()]
-    if None in links:
-        raise ValueError(
-            f"{text!r} is no alignment; expected links such as 0-0 (sure) "
-            "or 1?2 (possible)"
-        )
-    sure = frozenset([link for kind, link in links if kind == "-"])
-    possible = frozenset([link for kind, link in links if kind == "?"])
-    return sure, possible - sure
-
-
-@cache  # there are few different ones
-def _read_link(link, forward):
-    if match := LINK.fullmatch(link):
+    kinds = {"-": set(), "?": set()}
+    for link in text.split():
+        if not (match := LINK.fullmatch(link)):
+            raise ValueError(
+                f"{text!r} is no alignment; expected links such as 0-0 (sure) "
+                "or 1?2 (possible)"
+            )
         i, kind, j = match.groups()
-        return kind, (int(i), int(j)) if forward else (int(j), int(i))
+        kinds[kind].add((int(i), int(j)) if forward else (int(j), int(i)))
+    return frozenset(kinds["-"]), frozenset(kinds["?"] - kinds["-"])
 
 
 def write_links(sure, possible) -> str:
@@ -97,9 +91,7 @@ def link_gold(pairs, name) -> list:
     require_one_of("a gold set", name, GOLD_SETS)
     path = GOLD_FOLDER / f"{name}.tsv"
     expected = read_sums(GOLD_FOLDER.parent / "SHA256SUMS")[f"gold/{path.name}"]
-    advice = "Restore the file, or run `python -m tools.gold`."
-    check_sha256(read_bytes(path), expected, path, advice)
-    gold, found = read_gold(path), {}
+    gold, found = read_gold(path, expected), {}
     if isinstance(pairs, Corpus):
         pairs = [pair for split in pairs.splits.values() for pair in split]
     for pair in pairs:
@@ -119,8 +111,9 @@ def link_gold(pairs, name) -> list:
     return list(found.values())
 
 
-def read_gold(path) -> dict[str, list[str]]:
+def read_gold(path, sha256=None) -> dict[str, list[str]]:
     """{checksum of a pair's text: its other columns}, from a file of a gold set."""
-    _, *lines = decode_lines(read_bytes(path), path)  # without the header
+    advice = "Restore the file, or run `python -m tools.gold`."
+    _, *lines = read_lines(path, sha256=sha256, advice=advice)  # without the header
     rows = (line.split("\t") for line in lines)
     return {digest: columns for digest, *columns in rows}

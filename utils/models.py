@@ -55,6 +55,20 @@ def require_value(name, value):
         require_share(name, value)
 
 
+def require_fit(model, src_vocab, tgt_vocab):
+    """ValueError, in words, unless model and vocabularies can translate together."""
+    for side, part, vocab in (
+        ("source", model.encoder, src_vocab),
+        ("target", model.decoder, tgt_vocab),
+    ):
+        size = part.embedding.num_embeddings
+        if len(vocab) != size:
+            raise ValueError(
+                f"the {side} vocabulary has {len(vocab)} words, but the model was "
+                f"built for {size}: give the vocabularies that it was trained with"
+            )
+
+
 def recurrent(
     decoder_class,
     src_vocab_size,

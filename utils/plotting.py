@@ -146,23 +146,20 @@ def _draw_panel(ax, panel, cell):
             place = {"ha": "center", "va": "center", "color": color}
             ax.text(j, i, f"{weight:.2f}", fontsize=FONT_SIZE, **place)
     side = 1 - 1.5 * GOLD_LINE / (72 * cell)  # the rim just covers the border
+    # The white rim sets the outline off from cells as bright as itself.
+    rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
+    outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
     kinds = {"gold": ("gold alignment", "-"), "possible": ("possible link", ":")}
     shown = {}
     for kind, (name, style) in kinds.items():
         for j, i in panel[kind]:
-            ax.add_patch(_gold_square((j - side / 2, i - side / 2), side, style))
-            shown[name] = _gold_square((0, 0), 1, style)
+            corner = j - side / 2, i - side / 2
+            square = Rectangle(corner, side, side, fill=False, ls=style, **outline)
+            shown[name] = ax.add_patch(square)
     if shown:
         place = {"bbox_to_anchor": (0, 0), "handlelength": 1, "handleheight": 1}
         ax.legend(shown.values(), shown, ncols=2, **place, **LEGEND)
     return image
-
-
-def _gold_square(corner, side, style):
-    # The white rim sets the outline off from cells as bright as itself.
-    rim = [withStroke(linewidth=2 * GOLD_LINE, foreground="white")]
-    outline = {"edgecolor": GOLD_COLOR, "linewidth": GOLD_LINE, "path_effects": rim}
-    return Rectangle(corner, side, side, fill=False, linestyle=style, **outline)
 
 
 def _draw_colorbar(image, ax):
@@ -171,50 +168,37 @@ def _draw_colorbar(image, ax):
 
 def _new_figure(panels, ncols):
     """A figure of heatmaps whose cells have one size. Returns an array of `Axes`."""
-    numbers = np.arange(len(panels))
-    columns, rows = numbers % ncols, numbers // ncols
+    rows, columns = np.divmod(np.arange(len(panels)), ncols)
     words = np.array([panel["weights"].shape[::-1] for panel in panels])  # (S, T) each
-    across = sum(words[columns == c, 0].max() for c in set(columns))
-    cell = np.clip(WIDTH / max(across, words.max()), MIN_CELL, MAX_CELL)
+    widest = np.array([words[columns == c, 0].max() for c in sorted({*columns})])
+    highest = np.array([words[rows == r, 1].max() for r in sorted({*rows})])
+    cell = np.clip(WIDTH / max(widest.sum(), highest.max()), MIN_CELL, MAX_CELL)
     if any(panel["annotate"] for panel in panels):
         cell = MAX_CELL
     fig = plt.figure(facecolor="white")
     # Draw each picture in its size: the room its labels take tells where it can stand.
     axes, margins = np.empty(len(panels), dtype=object), []
     for n, panel in enumerate(panels):
-        size = words[n] * cell / fig.get_size_inches()
-        axes[n] = fig.add_axes((0, 0, *size), label=f"heatmap {n}")
+        axes[n] = fig.add_axes((0, 0, *words[n] * cell / fig.get_size_inches()))
         image = _draw_panel(axes[n], panel, cell)
         inner, outer = axes[n].get_window_extent(), axes[n].get_tightbbox()
         margins.append(abs(outer.extents - inner.extents) / fig.dpi + GAP)
     left, below, right, above = np.max(margins, axis=0)
-    widest = [words[columns == c, 0].max() * cell for c in sorted(set(columns))]
-    highest = [words[rows == r, 1].max() * cell for r in sorted(set(rows))]
-    x = _starts(widest, left, right)
-    y = _starts(highest, above, below)  # downwards
-    total_width, total_height = x[-1] - left, y[-1] - above
-    x, y, (width, height) = x[columns], y[rows], words.T * cell
-    places = list(zip(axes, x, y, width, height, strict=True))
-    bar_height = max((y + height).max() - y.min(), MIN_BAR)
+    x = np.cumsum([left, *widest * cell + left + right])
+    y = np.cumsum([above, *highest * cell + above + below])  # downwards
     bar = fig.add_axes((0, 0, 1, 1), label=COLOUR_BAR)
     _draw_colorbar(image, bar)
-    places.append((bar, total_width, y.min(), BAR, bar_height))
-    total_width += BAR_ROOM
-    total_height = max(total_height, y.min() + bar_height + GAP)
-    fig.set_size_inches(total_width, total_height)
-    for ax, start, top, wide, high in places:
-        box = np.array([start, total_height - top - high, wide, high])
-        ax.set_position(box / [total_width, total_height, total_width, total_height])
+    bar_height = max(y[-1] - y[0] - above - below, MIN_BAR)
+    boxes = np.column_stack((x[columns], y[rows], words * cell))
+    boxes = [*boxes, (x[-1] - left, above, BAR, bar_height)]
+    width = x[-1] - left + BAR_ROOM
+    height = max(y[-1] - above, above + bar_height + GAP)
+    fig.set_size_inches(width, height)
+    for ax, (start, top, wide, high) in zip([*axes, bar], boxes, strict=True):
+        box = np.array([start, height - top - high, wide, high])
+        ax.set_position(box / [width, height, width, height])
     plt.sca(axes[-1])  # the colour bar is not what a caller goes on with
     return axes
-
-
-def _starts(sizes, before, after):
-    """Where pictures of these sizes start on one axis, and where one more would.
-
-    Each has this much room before it and after it.
-    """
-    return before + np.cumsum([0, *np.add(sizes, before + after)])
 
 
 def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):

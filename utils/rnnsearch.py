@@ -189,14 +189,10 @@ class ConditionalDecoder(RNNsearchDecoder):
         return reads, weights, state._replace(hidden_state=s.transpose(0, 1))
 
 
-def additive(enc_hiddens, num_hiddens):
-    return AdditiveAttention(enc_hiddens, num_hiddens, num_hiddens)
-
-
 PAPER = {
     "decoder": RNNsearchDecoder,
     "start": FirstState,
-    "attention": additive,
+    "attention": lambda D, H: AdditiveAttention(D, H, H),
     "unit": GatedUnit,
     "output": DeepOutput,
 }

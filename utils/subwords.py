@@ -19,19 +19,7 @@ import sentencepiece
 from utils.data import BatchLoader
 from utils.guards import require_one_of, require_whole
 from utils.languages import check_language
-from utils.text import (
-    BOS,
-    BOS_ID,
-    EOS,
-    EOS_ID,
-    PAD,
-    PAD_ID,
-    SPECIALS,
-    UNK,
-    UNK_ID,
-    Encoded,
-    Vocab,
-)
+from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, SPECIALS, Encoded, Vocab, check_text
 
 SPACE = "▁"  # what sentencepiece writes for a space
 WAYS = 8  # of cutting a unit, the most probable ones, that `sample` draws from
@@ -104,14 +92,8 @@ class SubwordVocab(Vocab):
             remove_extra_whitespaces=False,
             normalization_rule_name="identity",
             max_sentence_length=4 * max(map(len, lines)),  # in bytes
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            pad_piece=PAD,
-            bos_piece=BOS,
-            eos_piece=EOS,
-            unk_piece=UNK,
+            **{f"{name.strip('<>')}_piece": name for name in SPECIALS},
+            **{f"{name.strip('<>')}_id": i for i, name in enumerate(SPECIALS)},
             num_threads=1,
             minloglevel=2,
         )
@@ -173,13 +155,6 @@ class SubwordVocab(Vocab):
 def units(text) -> list[str]:
     """A text in parts that no piece crosses: words, each with the space before it."""
     return re.findall(f"{SPACE}|[^{SPACE}][^ {SPACE}]*", f" {check_text(text)}", re.S)
-
-
-def check_text(text) -> str:
-    """Return text; TypeError, in words, if it is no string."""
-    if not isinstance(text, str):
-        raise TypeError(f"expected a text as a string, got {text!r:.99}")
-    return text
 
 
 class SampledLoader(BatchLoader):

@@ -105,10 +105,8 @@ def draw_story(split, rng):
         kind = rng.choice(list(QUESTIONS))
         name = rng.choice(PEOPLE if kind == "person" else THINGS)
         fact = last_fact(kind, name, events)
-        if fact is None:
-            continue
-        event = events[fact[1]]
-        if not new or event.what == NEVER_THERE[event.who]:
+        event = fact and events[fact[1]]
+        if event and (not new or event.what == NEVER_THERE[event.who]):
             return ask(kind, name, events)
 
 

@@ -37,6 +37,13 @@ def check_tokens(tokens):
     return tokens
 
 
+def check_text(text) -> str:
+    """Return text; TypeError, in words, if it is no string."""
+    if not isinstance(text, str):
+        raise TypeError(f"expected a text as a string, got {text!r:.99}")
+    return text
+
+
 def tokenize(text: str, lang: str, words=None) -> list[str]:
     """Split a text into the Village's tokens: small letters, punctuation apart.
 
@@ -47,9 +54,9 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
     full-width. Raises TypeError if text is no string, ValueError if lang is no code.
     """
     check_language(lang)
-    if not isinstance(text, str):
-        raise TypeError(f"expected a text as a string, got {type(text).__name__}")
-    text = unicodedata.normalize("NFC", text.lower()).translate(_APOSTROPHES)
+    text = unicodedata.normalize("NFC", check_text(text).lower()).translate(
+        _APOSTROPHES
+    )
     if lang == "zh":
         return _tokenize_chinese(text, words)
     if lang == "en":

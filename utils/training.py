@@ -13,12 +13,7 @@ from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
-from utils.checkpoint import (
-    load_checkpoint,
-    load_parameters,
-    require_equal,
-    require_tensors,
-)
+from utils.checkpoint import load_checkpoint, require_equal, require_tensors
 from utils.guards import require_positive, require_share, require_whole
 from utils.text import PAD_ID
 
@@ -140,6 +135,9 @@ class Trainer:
         self.warmup, self.averaging = warmup, averaging
         self.loss_function, self.step_function = loss_function, step_function
         self.optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+        for p in model.parameters():  # as Adam begins, so that all have what is stored
+            zeros = {key: torch.zeros_like(p.data) for key in ("exp_avg", "exp_avg_sq")}
+            self.optimizer.state[p] = {"step": p.data.new_zeros(()), **zeros}
         self._mean = averaging and AveragedModel(
             model, avg_fn=partial(running_mean, averaging)
         )
@@ -221,11 +219,7 @@ class Trainer:
         """The tensors that it goes on from, beside the model's parameters, by name."""
         found = {"random state": torch.get_rng_state()}
         for name, p in self.model.named_parameters():
-            adam = self.optimizer.state.get(p) or {  # it hasn't had a gradient yet
-                "step": torch.tensor(0.0),
-                "exp_avg": torch.zeros_like(p),
-                "exp_avg_sq": torch.zeros_like(p),
-            }
+            adam = self.optimizer.state[p]
             found |= {f"{key} of {name}": value for key, value in adam.items()}
         if self._mean:
             mean = self.averaged.named_parameters()
@@ -239,26 +233,21 @@ class Trainer:
         it was, if the file holds another training, or numbers that no training has.
         """
         saved = load_checkpoint(path)
-        tensors = saved.tensors
-        own = getattr(self.model, "config", {}) | self.plain()["settings"]
+        found = dict(saved.model.named_parameters()) | saved.tensors
+        own = dict(self.model.named_parameters()) | self.tensors()
+        settings = getattr(self.model, "config", {}) | self.plain()["settings"]
         try:
             if saved.training is None:
                 raise ValueError("it holds a model but no training to resume")
-            require_equal(saved.model.config | saved.training["settings"], own)
-            require_tensors(tensors, self.tensors())
-            torch.set_rng_state(tensors["random state"])
-            load_parameters(self.model, dict(saved.model.named_parameters()))
+            require_equal(saved.model.config | saved.training["settings"], settings)
+            require_tensors(found, own)
+            torch.set_rng_state(found["random state"])
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} can't be resumed: {error}") from error
-        names = [name for name, _ in self.model.named_parameters()]
-        keys = ("step", "exp_avg", "exp_avg_sq")
-        adam = [{key: tensors[f"{key} of {name}"] for key in keys} for name in names]
-        state = {**self.optimizer.state_dict(), "state": dict(enumerate(adam))}
-        self.optimizer.load_state_dict(state)
+        for name, tensor in own.items():
+            tensor.data.copy_(found[name])
         self.losses = saved.training["losses"]
         self.history = saved.training["history"]
         if self._mean:
-            mean = {name: tensors[f"mean of {name}"] for name in names}
-            load_parameters(self.averaged, mean)
             self._mean.n_averaged.fill_(self.step)
         return self

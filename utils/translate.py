@@ -88,7 +88,7 @@ def run(given):
     if search.score is True and not search.tsv:
         raise ValueError("--score needs a file of references, unless there is --tsv")
     path = Path(search.score) if isinstance(search.score, str) else None
-    references = path and files.decode_lines(files.read_bytes(path), path)
+    references = path and files.read_lines(path)
     device = search.start()
     model, *vocabs, _, _, notes = load_checkpoint(files.model_file(given["model"]))
     beam = max(search.beam, search.n_best)

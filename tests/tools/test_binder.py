@@ -1,5 +1,6 @@
 """Binder's environment follows requirements.txt; the forge's files fit the course."""
 
+import importlib.util
 import json
 import os
 import re
@@ -16,6 +17,13 @@ from packaging.utils import canonicalize_name
 BINDER = ROOT / "binder"
 PIN = re.compile(r"^(?: +- )?([\w.-]+)==?([\d.]+)", re.MULTILINE)
 OWNED = re.compile(r"(?:github\.com|/gh)(?:/|%2F)([\w.-]+)(?:/|%2F)learning-to-align\b")
+OWNERS = {
+    ".md",
+    ".ipynb",
+    ".cff",
+    ".toml",
+    ".yml",
+}  # kinds of files that name the owner
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="runs on Linux only")
 
 
@@ -83,23 +91,69 @@ def test_the_container_opens_at_notebook_00():
 
 @needs_linux
 def test_on_colab_a_notebook_alone_finds_the_course(tmp_path):
-    """What its first cell runs; and the first cells are one."""
     (tmp_path / "content").mkdir()
     command = [sys.executable, BINDER / "colab.py"]
     subprocess.run(command, cwd=tmp_path / "content", check=True)
     assert (tmp_path / "content" / "utils").samefile(ROOT / "utils")
     assert (tmp_path / "data").samefile(ROOT / "data")
+
+
+def test_the_first_cell_fetches_the_course_on_colab_only(monkeypatch):
+    """With the kernel's own Python; elsewhere it says which kernel to choose."""
     cells = [nbformat.read(path, as_version=4).cells for path in NUMBERED]
     (first,) = {next(c.source for c in own if c.cell_type == "code") for own in cells}
-    assert " course && python course/binder/colab.py" in first
+    commands = []
+    monkeypatch.setattr(os, "system", lambda command: commands.append(command) or 0)
+    exec(first, {})
+    assert not commands, "the course is here"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(AssertionError, match=re.escape(sys.executable)):
+        exec(first, {})
+    assert not commands
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    exec(first, {})
+    (command,) = commands
+    assert command.startswith("git clone ") and OWNED.search(command)
+    assert command.endswith(f" course && {sys.executable} course/binder/colab.py")
+
+
+def test_what_the_forge_and_the_tools_run_is_pinned():
+    """An action by its commit, since a tag can be moved; a tool by its version."""
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        actions = re.findall(r"uses: (.+)", path.read_text("utf-8"))
+        pinned = r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+        assert actions and all(re.fullmatch(pinned, action) for action in actions)
+    text = read("Makefile") + read("notebooks/CLASSROOM.md")
+    tools = r"\b(uv|pip-audit|jupyter-repo2docker|jupyterhub|dockerspawner)==\d"
+    assert len(set(re.findall(tools, text))) == 5
 
 
 def test_every_address_names_the_same_owner():
-    kinds = {".md", ".ipynb", ".cff", ".toml", ".yml"}
-    files = [path for path in repository_files() if path.suffix in kinds]
+    files = [path for path in repository_files() if path.suffix in OWNERS]
+    files.remove(ROOT / "PUBLISH.md")
     owners = {path: OWNED.findall(path.read_text("utf-8")) for path in files}
     assert all(owners[path] for path in [*NUMBERED, ROOT / "README.md"])
     assert len({name for found in owners.values() for name in found}) == 1
+
+
+@needs_linux
+def test_one_command_fills_in_the_owner(tmp_path):
+    """As PUBLISH.md has it: with another name for YOU."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("the command asks git for the files")
+    files = [path for path in repository_files() if path.suffix in OWNERS]
+    for path in files:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    command = re.search(r"```bash\n(git grep.+?)```", read("PUBLISH.md"), re.S)[1]
+    script = "git init -q . && git add . && " + command.replace("YOU", "me-2")
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
+    texts = [
+        path.read_text("utf-8") for path in tmp_path.rglob("*.*") if path.is_file()
+    ]
+    found = {name for text in texts for name in OWNED.findall(text)}
+    assert found == {"me-2", "YOU"}  # PUBLISH.md speaks of you
 
 
 def test_a_version_is_the_same_everywhere():

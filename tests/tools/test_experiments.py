@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 
 import pytest
+import torch
 from helpers import needs
 
 from tools.experiments import models, provenance, runs, tables
@@ -212,6 +213,15 @@ def test_a_shipped_model_scores_what_it_says(name):
     if not fixed:
         aer = runs.aer_of(saved.model, corpus["test"], vocabs)
         assert aer == pytest.approx(saved.notes["test_aer"], abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["en-fr", "en-zh", "en-fr-fixed"])
+def test_a_model_that_a_page_loads_is_small(name):
+    """Half precision in the file, and single precision in Python."""
+    path = models.FOLDER / f"village-{name}.safetensors"
+    assert path.stat().st_size <= 800_000
+    loaded = load_checkpoint(path).model.state_dict().values()
+    assert {tensor.dtype for tensor in loaded} == {torch.float32}
 
 
 @needs("multi30k")

@@ -1,13 +1,17 @@
-"""The grader: what passes, what only looks so, and accidents that hurt nobody else.
+"""The grader: what is right, what only looks so, and that nobody changes another's row.
 
-The wild notebooks are small: three cells of notebook 03, and one of their own.
+The wild notebooks are small. In each trial one learner hands in something wild, and
+zoe, who comes last, a notebook with one right answer.
 """
 
 import csv
+import json
 import os
-import signal
+import subprocess
 import sys
-from argparse import Namespace
+import tempfile
+import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -18,167 +22,300 @@ from tools.grade import run
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs Linux or macOS")
 
-NAME = "03_additive_scoring"
-RIGHT = """
-def my_context(weights, values):
-    return torch.bmm(weights, values)
-
-exercises.context(my_context)
-"""
-FORGED = (  # a check that only looks passed is not
-    "print('✓ Right in 8 cases, with their gradients.')",
-    "from utils.exercises import engine; engine.same = lambda *a: True\n"
-    "engine.Exercise._judge = lambda self, answer: (True, '✓ Right')\n"
-    "exercises.context(lambda weights, values: weights)",
-    "exercises.joined_scores = lambda f: True\nexercises.joined_scores(1)",
-)
+START = "import torch\nfrom utils import exercises"
+RIGHT = "exercises.context(lambda weights, values: torch.bmm(weights, values))"
 LATER = "exercises.attention_weights(lambda s: s.softmax(-1))"
+DONE = {"checks": {"context": ["right", "✓"]}, "error": "", "cell": "", "end": ""}
 
 
-def handed_in(folder, *sources, learner="anna"):
-    """A notebook with three cells of the course's and these -> its path."""
-    whole = nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", as_version=4)
-    cells = [cell for cell in whole.cells if cell.cell_type == "markdown"][:3]
-    start = "import torch\nfrom utils import exercises"
-    cells += map(new_code_cell, [start, *sources])
+def handed_in(folder, *sources, learner="zoe"):
+    """A notebook with these cells -> its path."""
     path = folder / learner / "homework.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(new_notebook(cells=cells), path)
+    nbformat.write(new_notebook(cells=list(map(new_code_cell, sources))), path)
     return path
 
 
-def graded(folder, path, minutes=60, cell_minutes=60):
-    """({check: result}, trouble) of a notebook."""
-    options = Namespace(minutes=minutes, cell_minutes=cell_minutes, memory=4)
-    rows = run.grade((path.parts[-2], path), folder, options)
-    return {row.get("check"): row["result"] for row in rows}, rows[0]["trouble"]
+def grade(folder, monkeypatch, *options):
+    """Run the grader -> the rows of checks.csv, and of learners.csv."""
+    out = folder.with_name("grades")
+    command = ["run.py", str(folder), "--out", str(out), *options]
+    monkeypatch.setattr(sys, "argv", command)
+    run.main()
+    tables = []
+    for name in ("checks.csv", "learners.csv"):
+        with open(out / name, newline="", encoding="utf-8-sig") as file:
+            tables.append(list(csv.DictReader(file)))
+    return tables
 
 
-def test_a_file_that_is_no_notebook_gets_a_row(tmp_path, monkeypatch):
-    path = tmp_path / "anna" / f"{NAME}.ipynb"
-    path.parent.mkdir()
-    for text in ("", '{"cells": []}', "[1, 2]", "\0", "{" * 9999):
-        path.write_text(text, encoding="utf-8")
-        results, trouble = graded(tmp_path, path)
-        assert results == {None: "unreadable"} and trouble
-    monkeypatch.setattr(run, "LARGEST", 100)
-    results, trouble = graded(tmp_path, handed_in(tmp_path))
-    assert results == {None: "unreadable"} and "larger than" in trouble
+def check_trial(folder, learner, words, monkeypatch, *options):
+    handed_in(folder, START, RIGHT)
+    checks, learners = grade(folder, monkeypatch, *options)
+    (own,) = (r for r in checks if r["learner"] == "zoe" and r["check"] == "03 context")
+    assert (own["result"], own["trouble"]) == ("right", "")
+    *others, zoe, total = learners
+    assert (zoe["learner"], zoe["sum"], zoe["trouble"]) == ("zoe", "1", "")
+    assert [row["learner"] for row in others] == [learner]
+    assert words in others[0]["trouble"]
+    assert int(total["sum"]) == 1 + int(others[0]["sum"])
+    assert (folder.with_name("grades") / "feedback" / "zoe.txt").exists()
 
 
-def test_learners_are_named_by_folder_or_file(tmp_path):
+def link(target, path):
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(target)
+
+
+def text(path, content):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+
+
+def big(path):
+    path.touch()
+    os.truncate(path, 60_000_000)
+
+
+NOTHING = "nothing to grade"
+NUMBER = json.dumps({"cells": [{"cell_type": "code", "source": 5}], "nbformat": 4})
+ENTRIES = {  # what is handed in: how it is made below the folder, what is said of it
+    "empty": (lambda folder: (folder / "empty").mkdir(), NOTHING),
+    "a.html": (lambda folder: text(folder / "a.html", "<p>"), NOTHING),
+    "ending": (lambda folder: text(folder / "ending" / "a.ipynb.txt", "x"), NOTHING),
+    "broken": (lambda folder: link("nowhere", folder / "broken" / "a.ipynb"), NOTHING),
+    "folder": (lambda folder: link("zoe", folder / "folder"), NOTHING),
+    "copied": (
+        lambda folder: link("../zoe/homework.ipynb", folder / "copied" / "a.ipynb"),
+        NOTHING,
+    ),
+    "fifo.ipynb": (lambda folder: os.mkfifo(folder / "fifo.ipynb"), NOTHING),
+    "m" * 255: (lambda folder: (folder / ("m" * 255)).mkdir(), NOTHING),
+    r"M\udcfcller": (
+        lambda folder: os.mkdir(os.fsencode(folder) + b"/M\xfcller"),
+        NOTHING,
+    ),
+    "two lines": (lambda folder: (folder / "two\nlines").mkdir(), NOTHING),
+    "'=1+1": (lambda folder: (folder / "=1+1").mkdir(), NOTHING),
+    "deep": (
+        lambda folder: subprocess.run(
+            ["mkdir", "-p", "deep/" + "a/" * 1500], cwd=folder, check=True
+        ),
+        NOTHING,
+    ),
+    "big.ipynb": (lambda folder: big(folder / "big.ipynb"), "larger than 50 MB"),
+    "json.IPYNB": (lambda folder: text(folder / "json.IPYNB", "{" * 9999), " "),
+    "number.ipynb": (lambda folder: text(folder / "number.ipynb", NUMBER), " "),
+    "other": (lambda folder: handed_in(folder, "1", learner="other"), "no notebook of"),
+}
+
+
+@pytest.mark.parametrize("learner", ENTRIES)
+def test_whatever_is_handed_in_gets_a_row(learner, tmp_path, monkeypatch):
+    """And who comes last gets the usual one. (Here no cell is run.)"""
+    monkeypatch.setattr(run, "execute", lambda *_: DONE)
+    folder = tmp_path / "submitted"
+    folder.mkdir()
+    make, words = ENTRIES[learner]
+    try:
+        make(folder)
+    except OSError as error:
+        pytest.skip(f"this file system can't have it: {error}")
+    check_trial(folder, learner, words, monkeypatch)
+    subprocess.run(["rm", "-rf", folder / "deep"], check=True)  # too deep for pytest
+
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="macOS limits less")
+FILL = """
+while True:
+    file = open("gone", "wb")
+    os.remove("gone")
+    kept.append(file)
+    file.write(bytes(10**8))
+"""
+WILD = {  # a cell: what is said of it
+    'raise ValueError("cut \\ud83d")': r"ValueError: cut \ud83d",
+    "class E(Exception):\n    def __str__(self): 1 / 0\nraise E": "class E(Exception)",
+    "for n in range(3, 99):\n    try: os.write(n, b'\\xff{}\\n[1]')\n"
+    "    except OSError: pass": "",
+    "os._exit(0)": "the process ended",
+    "exit()": "",
+    "input('?')": "EOFError",
+    "bytes(10**11)": "MemoryError",
+    "import mmap; mmap.mmap(-1, 10**11)": "OSError",
+    "for _ in range(99):\n    if not os.fork(): time.sleep(9999)": "",
+    "while True:\n    try: time.sleep(1)\n    except BaseException: 0": "stopped after",
+    f"kept = []{FILL}": "OSError",
+    "import shutil; shutil.rmtree('..', ignore_errors=True)": "",
+    "del exercises": "",
+    "%matplotlib inline": "",
+}
+
+
+@needs_linux
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", WILD)
+def test_whatever_runs_gets_a_row(cell, tmp_path, monkeypatch):
+    """And what was right before, or is right later, counts."""
+    folder = tmp_path / "submitted"
+    handed_in(folder, START, "import os, time", RIGHT, cell, LATER, learner="anna")
+    options = ["--minutes", "0.5"] if "time.sleep(1)" in cell else []
+    check_trial(folder, "anna", WILD[cell], monkeypatch, *options)
+
+
+def test_a_table_holds_no_formula(tmp_path):
+    values = ["=1", " +1", "@a", "a;-1", "＝1", "a=1", "two\nlines", "\ud83d", 3]
+    run.write_table(tmp_path / "a.csv", [values])
+    with open(tmp_path / "a.csv", newline="", encoding="utf-8-sig") as file:
+        (row,) = csv.reader(file)
+    expected = [
+        "'=1",
+        "'+1",
+        "'@a",
+        "a;'-1",
+        "'＝1",
+        "a=1",
+        "two lines",
+        r"\ud83d",
+        "3",
+    ]
+    assert row == expected
+
+
+def test_learners_and_checks_are_summed_up():
+    """Handed in twice, a check counts once."""
+
+    def rows(learner, *results):
+        pairs = zip("aab", results, strict=True)
+        common = {"learner": learner, "trouble": ""}
+        return [common | {"check": check, "result": result} for check, result in pairs]
+
+    anna, ben = rows("anna", "right", "wrong", "right"), rows("ben", "wrong", *"xx")
+    assert run.by_learner([anna, ben]) == [
+        ["learner", "a", "b", "sum", "trouble"],
+        ["anna", 1, 1, 2, ""],
+        ["ben", 0, 0, 0, ""],
+        ["sum", 1, 1, 2, ""],
+    ]
+
+
+def test_notebooks_are_found_by_their_ending(tmp_path):
     others = "anna/.ipynb_checkpoints/a.ipynb", "anna/essay.txt"
-    for name in ("anna/a.ipynb", "anna/notebooks/b.ipynb", "Zoë (1).ipynb", *others):
+    for name in ("anna/a.ipynb", "anna/b/c.IPYNB", *others):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    names = [learner for learner, _ in run.submissions(tmp_path)]
-    assert names == ["Zoë (1)", "anna", "anna"]
+    found = run.notebooks(tmp_path / "anna")
+    assert [path.name for path in found] == ["a.ipynb", "c.IPYNB"]
 
 
-def test_the_best_of_several_calls_counts():
-    def line(status):
-        return {"check": "context", "status": status, "message": ""}
-
-    waiting, wrong, right = map(line, ("not attempted", "stopped", "right"))
-    for lines, result in (
-        ([], "not called"),
-        ([waiting], "not attempted"),
-        ([waiting, wrong], "not yet"),
-        ([wrong, right, wrong], "passed"),
-    ):
-        results, trouble = run.judged([*lines, {"end": True}], None, ["context"])
-        assert results["context"][0] == result and not trouble
-    _, trouble = run.judged([{"cell": 7}, right], None, ["context"])
-    assert trouble == "cell 7: the process ended"
+FORGED = (  # a check that only looks right isn't
+    "print('✓ Right in 8 cases, with their gradients.')",
+    "from utils.exercises import engine; engine.Exercise._judge = lambda *a: '✓ Right'",
+    "exercises.context(lambda weights, values: weights)",
+    "exercises.joined_scores = lambda f: True\nexercises.joined_scores(1)",
+)
 
 
 @pytest.mark.slow
-def test_the_table_says_who_passed_what(tmp_path, monkeypatch, capsys):
-    handed_in(tmp_path, "1/0", RIGHT, LATER)
-    handed_in(tmp_path, *FORGED, learner="ben")
-    out = tmp_path / "out" / "grades.csv"
-    monkeypatch.setattr(sys, "argv", ["run.py", str(tmp_path), "--out", str(out)])
-    run.main()
-    assert out.read_bytes().startswith("\ufefflearner,".encode())  # for a spreadsheet
-    with open(out, newline="", encoding="utf-8-sig") as file:
-        rows = {(row["learner"], row["check"]): row for row in csv.DictReader(file)}
-    assert len(rows) == 8
-    assert rows["anna", "attention_weights"]["result"] == "passed"
-    assert rows["anna", "context"]["trouble"].startswith("cell 5: ZeroDivisionError")
-    assert rows["ben", "context"]["result"] == "not yet"
-    assert "Tried" in rows["ben", "context"]["message"]
-    assert rows["ben", "joined_scores"]["result"] == "not called"  # but replaced
-    assert "2 of 4 checks passed" in capsys.readouterr().out
+def test_the_best_answer_counts_and_the_first_error_is_told(tmp_path, monkeypatch):
+    wrong = "exercises.context(lambda weights, values: values)"
+    failing = "exercises.joined_scores(1 / 0)"
+    folder = tmp_path / "submitted"
+    handed_in(folder, START, failing, "undefined", wrong, RIGHT, wrong, learner="anna")
+    handed_in(folder, START, *FORGED, learner="ben")
+    checks, learners = grade(folder, monkeypatch)
+    results = {(row["learner"], row["check"]): row for row in checks}
+    assert results["anna", "03 context"]["result"] == "right"
+    assert results["ben", "03 context"]["result"] == "wrong"
+    assert "Tried" in results["ben", "03 context"]["message"]
+    assert results["ben", "03 joined_scores"]["result"] == "not called"  # but replaced
+    assert (
+        learners[0]["trouble"] == "joined_scores: ZeroDivisionError: division by zero"
+    )
+    told = (tmp_path / "grades" / "feedback" / "ben.txt").read_text(encoding="utf-8")
+    assert "homework.ipynb 03 context: wrong" in told and "Tried" in told
 
 
-GOES_ON = {  # what happens: what is said of it
-    "import sys; sys.exit(3)": "cell 5: SystemExit: 3",
-    "exit()": "cell 6: called exit, and went on",
-    "input('?')": "cell 7: EOFError",
-    "def f(:": "cell 8: SyntaxError",
-    "torch.zeros(10**12)": "cell 9: RuntimeError",
-    "f = open('big', 'wb')\nwhile True: f.write(bytes(10**7))": "cell 10: OSError",
-    "while True: pass": "cell 11: TooSlow",
-    "for _ in range(100): print('x' * 10**6, file=sys.stderr)": "",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit of memory")
-def test_after_an_accident_the_next_cells_count(tmp_path):
-    path = handed_in(tmp_path, *GOES_ON, RIGHT)
-    results, trouble = graded(tmp_path, path, cell_minutes=0.5)
-    assert results["context"] == "passed" and "cell 12" not in trouble
-    assert [words for words in GOES_ON.values() if words not in trouble] == []
-
-
-ENDS = {
-    "import os; os._exit(0)": "the process ended",
-    "import os, time\n"
-    "for _ in range(99):\n    if not os.fork(): time.sleep(9999)": "cell",
-    "import time\nwhile True:\n    try:\n        time.sleep(1)\n"
-    "    except BaseException:\n        print('no')": "stopped after 0.5 minutes",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are counted in /proc")
-@pytest.mark.parametrize("wild", ENDS)
-def test_what_passed_before_the_end_counts(tmp_path, wild):
-    minutes = 0.5 if "0.5" in ENDS[wild] else 60
-    path = handed_in(tmp_path, RIGHT, wild, LATER)
-    results, trouble = graded(tmp_path, path, minutes=minutes)
-    assert results["context"] == "passed" and ENDS[wild] in trouble
-
-
-@pytest.mark.slow
-def test_who_stops_the_grader_stops_the_notebooks(tmp_path, monkeypatch):
-    ended = []
-
-    def watch(process, *_):
-        os.kill(os.getpid(), signal.SIGTERM)
-        ended.append(process.wait())
-
-    handed_in(tmp_path, "import time; time.sleep(9999)")
-    monkeypatch.setattr(run, "watch", watch)
-    monkeypatch.setattr(sys, "argv", ["run.py", str(tmp_path), "--out", "/dev/null"])
-    before = signal.getsignal(signal.SIGTERM)
+def test_an_empty_folder_is_refused(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
-        run.main()
-    signal.signal(signal.SIGTERM, before)
-    assert ended == [-signal.SIGKILL]
+        grade(tmp_path, monkeypatch)
+    assert f"there is nothing in {tmp_path}" in capsys.readouterr().err
+
+
+def can_be_apart():
+    return not run.execute([], "apart", 60)["end"]
 
 
 @pytest.mark.slow
-def test_nothing_outside_of_the_copy_is_written(tmp_path):
-    """Its copy of the course a notebook may delete."""
-    if not run.can_be_apart():
+def test_nothing_outside_of_the_copy_can_be_written_or_reached(tmp_path):
+    if not can_be_apart():
         pytest.skip("this system permits no namespaces")
     kept = tmp_path / "kept.txt"
     kept.touch()
-    wild = "import shutil, os; shutil.rmtree('..', ignore_errors=True)\n"
-    wild += f"os.remove({str(kept)!r})"
-    network = "import socket; socket.create_connection(('192.0.2.1', 80), 9)"
-    results, trouble = graded(tmp_path, handed_in(tmp_path, RIGHT, wild, network))
-    assert results["context"] == "passed" and kept.exists()
-    assert "Read-only file system" in trouble and "unreachable" in trouble
+    mount = (
+        "import subprocess as s; s.run('mount -o remount,rw /', shell=True, check=1)"
+    )
+    for cell, words in (
+        (f"import os; os.remove({str(kept)!r})", "Read-only file system"),
+        ("for n in '12': open('/dev/shm/' + n, 'wb').write(bytes(15**7))", "No space"),
+        (mount, "non-zero exit"),
+        (
+            "import socket; socket.create_connection(('192.0.2.1', 80), 9)",
+            "unreachable",
+        ),
+    ):
+        assert words in run.execute([("cell", cell)], "apart", 60)["error"]
+    assert kept.exists()
+
+
+@needs_linux
+@pytest.mark.slow
+def test_a_notebook_ends_with_the_grader(tmp_path):
+    """However the grader ends; what a notebook has started ends, too."""
+    if not can_be_apart():
+        pytest.skip("this system permits no namespaces")
+    mark = f"{time.time()}"
+    cell = f"import subprocess; subprocess.run(['sleep', '9999', '{mark}'])"
+    program = "from tools.grade import run; run.execute([('', {!r})], 'apart', 60)"
+    command = [sys.executable, "-c", program.format(cell)]
+
+    def running():
+        lines = (p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline"))
+        return sum(
+            line.startswith(b"sleep") and mark.encode() in line for line in lines
+        )
+
+    grader = subprocess.Popen(command, cwd=ROOT)
+    while not running():
+        time.sleep(0.1)
+        assert grader.poll() is None
+    grader.kill()
+    grader.wait()
+    end = time.monotonic() + 60
+    while running() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not running()
+
+
+@needs_linux
+@pytest.mark.slow
+@pytest.mark.parametrize("number, ends_well", [(9, True), (99, False)])
+def test_a_notebook_has_few_processes(number, ends_well):
+    """For root this limit doesn't hold, so root starts it as nobody here."""
+    user = "setpriv --reuid=65534 --regid=65534 --clear-groups".split()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        script = [
+            "sh",
+            ROOT / "tools/grade/apart.sh",
+            "apart",
+            folder,
+            "none",
+            "sh",
+            "-c",
+        ]
+        command = [*([] if os.geteuid() else user), *script]
+        if subprocess.run([*command, "true"]).returncode:
+            pytest.skip("this system permits no namespaces")
+        many = f"for n in $(seq {number}); do sleep 9 & done"
+        assert (subprocess.run([*command, many]).returncode == 0) == ends_well

@@ -13,7 +13,7 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import heatmap_page, source, steps
+from tools.site import check, heatmap_page, source, steps
 from utils.checkpoint import load_checkpoint
 from utils.figures import alternative_text
 from utils.plotting import plot_curves, show_heatmap
@@ -150,3 +150,9 @@ def test_the_page_about_heatmaps_says_what_was_measured(offscreen):
         path = heatmap_page.DATA / "models" / f"village-en-{lang}.safetensors"
         told = load_checkpoint(path).notes["test_aer"]
         assert found[name] == pytest.approx(told, abs=0.006)
+
+
+def test_links_to_nobody_are_counted(tmp_path):
+    link = '<a href="https://mybinder.org/v2/gh/{}/learning-to-align/HEAD">OWNER/</a>'
+    (tmp_path / "a.html").write_text(link.format("OWNER") * 2 + link.format("me"))
+    assert check.without_owner(tmp_path) == 2

@@ -48,7 +48,7 @@ def test_what_does_not_belong_together_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="can't be saved: it has no config"):
         save_checkpoint(path, trainer.model.encoder, source, target)
     for vocabs in ((few, target), (source, few)):
-        with pytest.raises(ValueError, match="vocabularies of 12 and 12 words, these"):
+        with pytest.raises(ValueError, match="vocabulary has 6 words.* built for 12"):
             save_checkpoint(path, trainer.model, *vocabs)
     with pytest.raises(ValueError, match="trains another one"):
         save_checkpoint(path, trainer.averaged, source, target, trainer=trainer)
@@ -126,7 +126,7 @@ LIES = {
     "an unknown kind": (config(kind="__import__('os')"), "kind must be one of"),
     "a setting too many": (config(path="../../x"), "path"),
     "no settings": (lambda h, t: h.update(config=None), ""),
-    "one word less": (lambda h, t: h["src_vocab"][1].pop(), "12 and 12 words"),
+    "one word less": (lambda h, t: h["src_vocab"][1].pop(), "11 words.* built for 12"),
     "pieces of no model": (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),
     "whole numbers": (bias(lambda x: x.int()), "bias is torch.int32 of shape"),
     "a parameter less": (lambda h, t: t.pop("model.decoder.dense.bias"), "is missing"),

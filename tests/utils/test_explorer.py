@@ -1,15 +1,21 @@
-"""The explorer: its numbers against other ways to them, its figure, its answers."""
+"""The explorer in Python: its numbers and picture, and what a widget gets."""
 
+import base64
+import json
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from helpers.repo import ROOT
+from IPython.core.interactiveshell import InteractiveShell
 
+from utils import explorer
 from utils.checkpoint import load_checkpoint
+from utils.data import Pair
 from utils.decoding import translate
-from utils.explorer import MAX_WORDS, Explorer, draw_step, explore
+from utils.explorer import MAX_WORDS, Explorer, explore, program, settings
+from utils.figures import alternative_text
 from utils.text import BOS_ID
 
 SENTENCE = "The old hat is not blue."
@@ -41,25 +47,16 @@ def test_every_number_follows_from_the_model(target, forced):
         assert found.source_tokens == theirs.source_tokens
     source = torch.tensor([src_vocab[found.source_tokens]])
     given = torch.tensor([[BOS_ID, *tgt_vocab[found.tokens[:-1]]]])
-    lens, attention = torch.tensor([source.shape[1]]), model.decoder.attention
     with torch.no_grad():
-        logits, _ = model(source, given, lens)
-        h = model.encoder(source, lens)[0][0]
-        for step, chances in zip(found.steps, logits[0].softmax(dim=-1), strict=True):
-            query, c = torch.tensor(step.query), torch.tensor(step.context)
-            sums = attention.W_q(query) + attention.W_k(h)
-            scores = attention.w_v(torch.tanh(sums))[:, 0]
-            for ours, theirs in (
-                (step.scores, scores),
-                (step.weights, scores.softmax(0)),
-                (step.context, scores.softmax(0) @ h),
-                (step.likeness, (h @ c) / (h.norm(dim=1) * c.norm())),
-                (list(step.choices.values()), chances[tgt_vocab[list(step.choices)]]),
-            ):
-                np.testing.assert_allclose(ours, theirs, atol=1e-4, rtol=1e-4)
-            best = next(iter(step.choices))
-            assert step.choices[best] == max(step.choices.values())
-            assert step.forced or step.word == best
+        logits, state = model(source, given, torch.tensor([source.shape[1]]))
+    weights = [step.weights for step in found.steps]
+    np.testing.assert_allclose(weights, state.attention_weights[0], atol=1e-4)
+    for step, chances in zip(found.steps, logits[0].softmax(dim=-1), strict=True):
+        theirs = chances[tgt_vocab[list(step.choices)]]
+        np.testing.assert_allclose([*step.choices.values()], theirs, atol=1e-4)
+        best = next(iter(step.choices))
+        assert step.choices[best] == max(step.choices.values())
+        assert step.forced or step.word == best
 
 
 def test_a_forced_word_moves_the_next_word_and_then_the_weights():
@@ -87,53 +84,75 @@ def test_bad_input_gets_an_answer(sentence, forced, message):
         run(sentence, forced=forced)
 
 
-def test_the_figure_shows_the_step():
-    found = run(forced={2: "jeune"})
-    fig = draw_step(found, 2)
-    query, *bars, heatmap, bar, choices = fig.axes
-    step = found.steps[1]
-    np.testing.assert_array_equal(query.images[0].get_array()[0], step.query)
-    shown = step.scores, step.weights, step.likeness
-    for ax, values in zip(bars, shown, strict=True):
-        np.testing.assert_allclose(ax.containers[0].datavalues, values, atol=1e-6)
-    later = draw_step(found, 5).axes[1:4]  # one scale for all steps
-    assert [ax.get_ylim() for ax in bars] == [ax.get_ylim() for ax in later]
-    weights = [step.weights for step in found.steps]
-    np.testing.assert_array_equal(heatmap.images[0].get_array(), weights)
-    assert heatmap.patches[0].get_y() == 0.5  # the frame
-    assert heatmap.get_yticklabels()[1].get_text() == "jeune (forced)"
-    names = [label.get_text() for label in choices.get_yticklabels()]
-    assert names == list(step.choices)
-    with pytest.raises(ValueError, match="no step 0: there are 1 to"):
-        draw_step(found, 0)
+def test_a_model_that_no_browser_runs_is_refused():
+    fixed = load_checkpoint(ROOT / "data/models/village-en-fr-fixed.safetensors")[:3]
+    with pytest.raises(ValueError, match="can't run 'old'.*'attention' and 'local'"):
+        Explorer({"old": fixed}, [SENTENCE])
 
 
-def test_all_labels_of_a_long_sentence_are_inside_the_figure():
-    fig = draw_step(run("the grandmother " * 15), 1)
-    inside = fig.get_tightbbox().extents * fig.dpi
-    assert inside.min() >= 0 and (inside[2:] <= [fig.bbox.x1, fig.bbox.y1]).all()
+def test_where_no_widget_lives_stands_a_picture_with_its_text(monkeypatch):
+    """Executed by a program, a cell stores the heatmap, and no widget."""
+    shown = Explorer({"French": trained("fr"), "Chinese": trained("zh")}, [SENTENCE])
+    data, metadata = shown._repr_mimebundle_()
+    assert data["text/plain"] == f"Explorer(['French', 'Chinese'], ['{SENTENCE}'])"
+    assert base64.b64decode(data.pop("image/png")).startswith(b"\x89PNG")
+    assert [*data] == ["text/plain"]
+    assert "chapeau: hat (0.9" in metadata["image/png"]["alt"]
 
 
-def test_the_widget_answers():
-    explorer = Explorer({"French": trained("fr"), "Chinese": trained("zh")}, [SENTENCE])
-    assert "<u>le</u></b> vieux" in explorer.text.value
-    explorer.next.click()
-    assert "<u>vieux</u></b>" in explorer.text.value
-    explorer.force.value = " Jeune "
-    assert explorer.forced == {2: "jeune"} and explorer.force.value == ""
-    assert "<u>jeune</u></b> <i>(forced)</i>" in explorer.text.value
-    alt = explorer.image.value.partition(" alt='")[2]
-    assert "step 2 of" in alt and "jeune (forced)" in alt
-    before = explorer.image.value
-    explorer.force.value = "<script>"  # a bad word: the picture stays
-    assert "can&#x27;t write &#x27;&lt;script&gt;&#x27;" in explorer.text.value
-    assert explorer.image.value == before and explorer.forced == {2: "jeune"}
-    explorer.free.click()
-    assert explorer.forced == {} and explorer.step.value == 1
-    explorer.sentence.value = " "
-    assert "no word" in explorer.text.value
-    assert explorer.image.layout.display == explorer.steps.layout.display == "none"
-    explorer.model.value = "Chinese"
-    explorer.sentence.value = "The zebra sings <b>."
-    assert "<b>zebra, &lt;, b, &gt;</b>" in explorer.text.value
-    assert explorer.image.layout.display is explorer.steps.layout.display is None
+def test_the_picture_frames_the_links_of_its_pair():
+    def said(target):
+        pair = Pair(tuple(source), target, alignment={(0, 0), (2, 2)})
+        shown = Explorer({"French": trained("fr")}, [SENTENCE], [pair])
+        return alternative_text(shown.picture())
+
+    source, written = run().source_tokens[:-1], tuple(run().tokens[:-1])
+    assert "Frames mark" in said(written) and "Frames mark" not in said(("le",))
+
+
+def test_a_notebook_that_is_watched_gets_the_widget(monkeypatch):
+    class Kernel:
+        asks = True
+
+        def get_parent(self):
+            return {"content": {"allow_stdin": self.asks}}
+
+    shell = InteractiveShell()
+    monkeypatch.setattr(explorer, "get_ipython", lambda: shell)
+    assert not explorer.is_watched()  # a plain IPython, without a kernel
+    shell.kernel = Kernel()
+    assert explorer.is_watched()
+    shown = Explorer({"French": trained("fr")}, [SENTENCE])
+    data, _ = shown._repr_mimebundle_()
+    view = "application/vnd.jupyter.widget-view+json"
+    assert data.keys() == {view, "image/png", "text/plain"}
+    Kernel.asks = False
+    assert view not in shown._repr_mimebundle_()[0]
+
+
+def test_the_widget_gets_one_module_and_the_models_as_files(tmp_path):
+    widget = Explorer({"French": trained("fr")}, [SENTENCE]).widget()
+    assert (
+        "from " not in widget._esm.split("const ")[0] and "import " not in widget._esm
+    )
+    assert widget._esm == program() and ".explorer" in widget._css
+    (path := tmp_path / "model").write_bytes(widget.files["French"])
+    again = load_checkpoint(path)
+    same = zip(again.model.parameters(), trained("fr")[0].parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in same)
+
+
+def test_a_page_is_told_links_and_glosses_as_plain_values():
+    pair = Pair(("a", "b"), ("c",), alignment={(1, 0)}, possible={(0, 0), (1, 0)})
+    told = settings(["French"], [SENTENCE], [pair])
+    assert json.loads(json.dumps(told)) == told
+    (gold,) = told["gold"]
+    assert (gold["source"], gold["target"]) == ("a b", "c")
+    assert (gold["sure"], gold["possible"]) == ([[1, 0]], [[0, 0], [1, 0]])
+    assert told["glosses"]["帽子"] == "hat"
+
+
+def test_every_chinese_word_of_the_village_has_a_gloss():
+    """But for signs."""
+    words = [w for w in trained("zh")[2].idx_to_token[4:] if w not in "，。？！"]
+    assert settings([], [])["glosses"].keys() == set(words)

@@ -10,13 +10,13 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from utils.files import DATA_VARIABLE, decode_lines, download, find_file, read_bytes
+from utils.files import DATA_VARIABLE, download, find_file, read_lines
 
 
 def lines(path, content):
     content = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return decode_lines(read_bytes(path), path)
+    return read_lines(path)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.tsv.gz"])
@@ -50,8 +50,10 @@ CUT = gzip.compress(b"a\tb\n" * 99, mtime=0)[:-9]
 
 @pytest.mark.parametrize("data", [CUT, b"none", CUT[:15] + b"\xff" * 9 + CUT[24:]])
 def test_a_damaged_gzip_file_is_refused(tmp_path, data):
+    path = tmp_path / "a.gz"
+    path.write_bytes(data)
     with pytest.raises(ValueError, match="a.gz is not a complete gzip file"):
-        decode_lines(data, tmp_path / "a.gz")
+        read_lines(path)
 
 
 def test_what_is_too_large_is_refused_in_little_memory(tmp_path, monkeypatch):
@@ -63,7 +65,7 @@ def test_what_is_too_large_is_refused_in_little_memory(tmp_path, monkeypatch):
         path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
         tracemalloc.start()
         with pytest.raises(ValueError, match=f"{path} holds more than .* its first"):
-            decode_lines(read_bytes(path), path)
+            read_lines(path)
         assert tracemalloc.get_traced_memory()[1] < 2**24
         tracemalloc.stop()
 

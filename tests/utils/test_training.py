@@ -115,13 +115,19 @@ def test_what_is_edited_is_what_trains(monkeypatch):
         assert all(a != b for a, b in zip(edited[1:], plain[1:], strict=True))
 
 
+def has_stepped(trainer):
+    return any(
+        x.any() for adam in trainer.optimizer.state.values() for x in adam.values()
+    )
+
+
 def test_a_gradient_that_is_not_finite_stops_training_and_spares_the_model():
     trainer, _ = setup()
     trainer.model.decoder.dense.bias.register_hook(lambda grad: grad * math.inf)
     before = weights(trainer.model)
     with pytest.raises(FloatingPointError, match="lower learning rate"):
         trainer.fit(progress=False)
-    assert weights(trainer.model) == before and not trainer.optimizer.state
+    assert weights(trainer.model) == before and not has_stepped(trainer)
     assert trainer.losses == []
 
 
@@ -224,7 +230,7 @@ def test_a_training_that_is_damaged_is_refused(good, tmp_path, what):
     before = outcome(trainer)
     with pytest.raises(ValueError, match=f"copy.safetensors can't .*{words}"):
         trainer.resume(path)
-    assert outcome(trainer) == before and not trainer.optimizer.state
+    assert outcome(trainer) == before and not has_stepped(trainer)
 
 
 def test_another_training_is_refused_by_its_differences(good):

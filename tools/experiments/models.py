@@ -30,6 +30,7 @@ def train(direction, kind="attention", settings=SETTINGS):
     (corpus, vocabs), seed = village(direction), settings["seed"]
     model = build(kind, vocabs, seed, settings)
     figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, settings)
+    model.half().float()  # scored as it is stored
     notes = {
         "command": "make model",
         "corpus": f"Village {direction}",
@@ -44,7 +45,7 @@ def train(direction, kind="attention", settings=SETTINGS):
     else:
         name += f"-{kind}"
     path = FOLDER / f"{name}.safetensors"
-    save_checkpoint(path, model, *vocabs, notes=notes)
+    save_checkpoint(path, model.half(), *vocabs, notes=notes)  # a page loads it, too
     print(path.name, notes)
 
 

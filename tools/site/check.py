@@ -10,6 +10,7 @@ and what axe calls serious or critical, in both themes.
 
 import functools
 import http.server
+import re
 import sys
 import threading
 import time
@@ -177,7 +178,15 @@ def check(page, folder, axe=AXE):
             yield path, f"leads nowhere: {link}"
 
 
+def without_owner(folder):
+    """How many links of the site lead to OWNER's repository, which doesn't exist."""
+    pages = [path.read_text(encoding="utf-8") for path in folder.rglob("*.html")]
+    return len(re.findall(r'href="[^"]*/OWNER/', "".join(pages)))
+
+
 def main():
+    if links := without_owner(Path(sys.argv[1])):
+        print(f"OWNER isn't filled in, so {links} links lead nowhere: see PUBLISH.md.")
     if not chromium.chromium():
         print(
             "The site is built. Not checked, because Chromium isn't installed: links, "

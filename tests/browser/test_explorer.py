@@ -1,0 +1,328 @@
+"""The explorer in a browser: its numbers are the course's own, and it answers.
+
+How it runs in a notebook is tested in test_browser.py.
+"""
+
+import json
+import re
+
+import pytest
+import torch
+from helpers.repo import ROOT
+
+from tools.site.check import served
+from utils.checkpoint import load_checkpoint, save_checkpoint
+from utils.corpora import load_village
+from utils.data import Pair
+from utils.decoding import greedy_decode, translate_tokens
+from utils.explorer import explore, settings
+from utils.models import build_model
+from utils.text import EOS, EOS_ID, tokenize
+
+TRANSLATE = """async ([file, sentences]) => {
+    const { readModel, detokenize } = await import("/utils/translator.js");
+    const answer = await fetch(file);
+    const model = readModel(await answer.arrayBuffer());
+    return sentences.map((words) => {
+        const steps = model.translate(words);
+        const written = steps.map((step) => step.word);
+        const text = detokenize(written.filter((w) => w !== "<eos>"), model.lang);
+        return { words: written, text, weights: steps.map((step) => step.weights) };
+    });
+}"""
+
+
+@pytest.fixture(scope="module")
+def site():
+    with served(ROOT) as base:
+        yield base
+
+
+@pytest.fixture
+def page(browser, site):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(20_000)
+    page.goto(f"{site}utils/")
+    yield page
+    page.close()
+
+
+def largest_gap(found, attention_weights):
+    gaps = [
+        (torch.tensor(one["weights"]) - weights).abs().max()
+        for one, weights in zip(found, attention_weights, strict=True)
+    ]
+    return max(gaps)
+
+
+@pytest.mark.parametrize("language", ["fr", "zh"])
+def test_every_test_sentence_is_translated_as_by_pytorch(page, language):
+    file = f"data/models/village-en-{language}.safetensors"
+    model, *vocabs = load_checkpoint(ROOT / file)[:3]
+    sentences = [list(pair.source) for pair in load_village("en", language)["test"]]
+    expected = translate_tokens(model, sentences, *vocabs)
+    for k, words in enumerate(sentences):
+        if expected[k].tokens[-1] != EOS:  # cut where its batch ended: now its own end
+            (expected[k],) = translate_tokens(model, [words], *vocabs)
+    found = page.evaluate(TRANSLATE, [f"/{file}", sentences])
+    assert [one["words"] for one in found] == [one.tokens for one in expected]
+    assert [one["text"] for one in found] == [one.text for one in expected]
+    assert largest_gap(found, [one.attention_weights for one in expected]) < 1e-3
+
+
+def test_a_clock_and_full_numbers_are_read_too(page, site, tmp_path):
+    """The model of notebook 08, which looks at most `reach` words from a place."""
+    vocabs = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")[1:3]
+    torch.manual_seed(0)
+    sizes = [*map(len, vocabs), 8, 12]
+    model = build_model("local", *sizes, bidirectional=True, reach=2).eval()
+    save_checkpoint(tmp_path / "clock", model, *vocabs)
+    sentence = "the old hat is not blue .".split()
+    ids = torch.tensor([[*vocabs[0][sentence], EOS_ID]])
+    (expected,), (weights,) = greedy_decode(model, ids, torch.tensor([ids.shape[1]]))
+    page.route("**/clock", lambda route: route.fulfill(path=tmp_path / "clock"))
+    (found,) = page.evaluate(TRANSLATE, ["/clock", [sentence]])
+    assert found["words"] == vocabs[1].to_tokens(expected)
+    assert largest_gap([found], [weights]) < 1e-3
+    assert (weights == 0).any()
+
+
+def test_a_model_of_another_kind_is_refused_in_words(page):
+    with pytest.raises(Exception, match=r"a page can't run this model:.*fixed"):
+        page.evaluate(TRANSLATE, ["/data/models/village-en-fr-fixed.safetensors", []])
+
+
+def test_a_text_is_cut_as_by_the_course(page):
+    texts = [
+        "I don't like the baker\u2019s DOG, do you?",
+        "They'll say: 'no'! It's 3 o'clock - well-known n'tx",
+        "  \u00c9va ca\u0301t\n\t<eos> a_b \u4f60\u597d it'd've ",
+        "",
+    ]
+    cut = page.evaluate(
+        """async (texts) => {
+            const { tokenize } = await import("/utils/translator.js");
+            return texts.map(tokenize);
+        }""",
+        texts,
+    )
+    assert cut == [tokenize(text, "en") for text in texts]
+
+
+def test_the_nearest_word_is_by_letters_changed(page):
+    pairs = [("cat", "cat"), ("zebra", "zero"), ("apple", "apples"), ("", "ab")]
+    found = page.evaluate(
+        """async (pairs) => {
+            const { distance } = await import("/utils/translator.js");
+            return pairs.map(([a, b]) => distance(a, b));
+        }""",
+        pairs,
+    )
+    assert found == [0, 2, 1, 2]
+
+
+# --- the explorer ---------------------------------------------------------------------
+
+SENTENCES = ["The old hat is not blue.", "The girl sings in the garden."]
+HTML = """<!doctype html><html lang="en"><head><title>x</title>
+<meta name="viewport" content="width=device-width">
+<link rel="stylesheet" href="/utils/explorer.css"></head><body><main id="here"></main>
+<script type="module">
+import { mount } from "/utils/explorer.js";
+mount(document.getElementById("here"), SETTINGS, async (name) => {
+    const language = { French: "fr", Chinese: "zh" }[name];
+    const answer = await fetch(`/data/models/village-en-${language}.safetensors`);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.arrayBuffer();
+});
+</script></body></html>"""
+
+
+@pytest.fixture
+def shown(page, site):
+    """A page with nothing but the explorer; `shown(pairs)` opens it."""
+    failed = []
+    page.on("pageerror", lambda error: failed.append(error))
+
+    def start(*pairs):
+        told = json.dumps(settings(["French", "Chinese"], SENTENCES, pairs))
+        html = HTML.replace("SETTINGS", told.replace("<", "\\u003c"))
+        page.route(
+            "**/x.html", lambda r: r.fulfill(body=html, content_type="text/html")
+        )
+        page.goto(f"{site}x.html")
+        page.locator("tbody tr").first.wait_for()
+        return page
+
+    yield start
+    assert not failed
+
+
+def python(sentence, forced=None, language="fr"):
+    model, *vocabs = load_checkpoint(
+        ROOT / f"data/models/village-en-{language}.safetensors"
+    )[:3]
+    return explore(model, sentence, *vocabs, forced=forced)
+
+
+def rows(page):
+    """[word, its weights as they are shown] of each row."""
+    return page.eval_on_selector_all(
+        "tbody tr",
+        """rows => rows.map(row => [
+            row.querySelector("th button").lastChild.textContent,
+            [...row.querySelectorAll("td")].map(cell => cell.textContent)])""",
+    )
+
+
+def expected(found):
+    return [[s.word, [f"{w:.2f}" for w in s.weights]] for s in found.steps]
+
+
+def test_the_first_sentence_is_there_with_its_numbers(shown):
+    page = shown()
+    assert rows(page) == expected(python(SENTENCES[0]))
+    heads = page.locator("thead th").all_text_contents()
+    assert heads == "the old hat is not blue . <eos>".split()
+    assert page.locator(".ex-text").text_content() == "Le vieux chapeau n'est pas bleu."
+    page.get_by_role("button", name="bleu", exact=True).first.click()
+    status = page.get_by_role("status").last
+    assert re.match(r"Step 7 of 9 writes “bleu”\. .* on “blue”", status.text_content())
+    scores = page.locator("tfoot td").all_text_contents()
+    weights = torch.tensor([float(x.replace("−", "-")) for x in scores]).softmax(0)
+    now = page.locator("tr.ex-now td").all_text_contents()
+    assert [f"{w:.1f}" for w in weights] == [f"{float(w):.1f}" for w in now]
+
+
+def test_a_forced_word_is_written_and_what_it_changes_is_said(shown):
+    page = shown()
+    for press in (True, False):  # a probable word is pressed, any other is typed
+        word = "l'" if press else "vieille"
+        if press:
+            page.locator(".ex-choices button", has_text=word).click()
+        else:
+            page.get_by_label("another word").fill(word)
+            page.keyboard.press("Enter")
+        page.get_by_text("(forced)").wait_for()
+        found = python(SENTENCES[0], {1: word})
+        assert [w for _, w in rows(page)] == [w for _, w in expected(found)]
+        story = page.locator(".ex-story").text_content()
+        free = python(SENTENCES[0])
+        assert f"writes “{free.text}”" in story
+        assert story.endswith("The first row with other weights: 3. ")
+        changed = page.locator("tr.ex-changed").first.locator("td")
+        assert changed.all_text_contents() == expected(found)[2][1]
+        page.get_by_role("button", name="undo all").click()
+        page.get_by_text("(forced)").wait_for(state="detached")
+        assert rows(page) == expected(free)
+    page.get_by_label("another word").fill("zèbre")
+    page.keyboard.press("Enter")
+    page.get_by_text("The model can't write “zèbre”").wait_for()
+    assert rows(page) == expected(free)
+
+
+def test_an_erased_word_is_read_as_unknown(shown):
+    page = shown()
+    page.get_by_role("button", name="erase hat").click()
+    found = python("The old zzz is not blue.")
+    assert [w for _, w in rows(page)] == [w for _, w in expected(found)]
+    assert page.locator(".ex-text > [lang=fr]").text_content() == found.text
+    erased = page.get_by_role("button", name="erase hat")
+    assert erased.get_attribute("aria-pressed") == "true"
+    erased.click()
+    assert rows(page) == expected(python(SENTENCES[0]))
+
+
+def test_an_unknown_word_is_named_with_the_nearest_known(shown):
+    page = shown()
+    page.get_by_label("English sentence").fill("The girl sings in the gardn")
+    page.keyboard.press("Enter")
+    page.get_by_text("doesn't know “gardn” and reads <unk>").wait_for()
+    page.get_by_role("button", name="garden", exact=True).click()
+    page.get_by_text("gardn").wait_for(state="detached")
+    assert rows(page) == expected(python("the girl sings in the garden"))
+    for bad, answer in ((" ", "Type an English"), ("the " * 31, "has 31 words")):
+        page.get_by_label("English sentence").fill(bad)
+        page.keyboard.press("Enter")
+        page.get_by_text(answer).wait_for()
+        assert not page.locator(".ex-map").is_visible()
+
+
+def test_chinese_has_its_glosses_and_its_language(shown):
+    page = shown()
+    page.get_by_label("into").select_option("Chinese")
+    page.get_by_text("帽子").first.wait_for()
+    found = python(SENTENCES[0], language="zh")
+    words = page.locator("tbody th button")
+    assert [word.split()[0] for word in words.all_text_contents()] == found.tokens
+    hat = words.filter(has_text="帽子")
+    assert hat.text_content() == "帽子 hat" and hat.get_attribute("lang") == "zh"
+    assert page.locator(".ex-text").text_content() == found.text
+
+
+def test_gold_links_are_framed_where_the_model_writes_their_words(shown):
+    source = "the old hat is not blue .".split()
+    target = "le vieux chapeau n' est pas bleu .".split()
+    sure = {(0, 0), (1, 1), (2, 2), (5, 6), (0, 7)}
+    page = shown(Pair(source, target, sure, possible={(3, 4)}))
+    framed = page.eval_on_selector_all(
+        "tbody td[data-gold]",
+        """cells => cells.map(cell => [cell.cellIndex - 1,
+            cell.parentElement.rowIndex - 1, cell.dataset.gold])""",
+    )
+    assert sorted((j, i) for j, i, kind in framed if kind == "sure") == sorted(sure)
+    assert [(j, i) for j, i, kind in framed if kind == "possible"] == [(3, 4)]
+    found = [step.weights.argmax() for step in python(SENTENCES[0]).steps]
+    hits = sum((found[i], i) in sure | {(3, 4)} for i in (0, 1, 2, 4, 6, 7))
+    assert (
+        f"{hits} of 6 rows look most at one" in page.locator(".ex-story").text_content()
+    )
+    page.locator(".ex-choices button").last.click()  # it writes other words
+    assert page.locator("td[data-gold]").count() == 0
+
+
+def test_every_part_answers_to_keys(shown):
+    page = shown()
+
+    def press(*keys):
+        for key in keys:
+            page.keyboard.press(key)
+        return page.evaluate("document.activeElement.textContent")
+
+    page.get_by_label("or pick").focus()
+    assert press("Tab", "Tab") == "the"  # the heatmap that scrolls, its first word
+    assert press("ArrowRight", "ArrowRight") == "hat"
+    press("Space")
+    assert page.locator("[aria-pressed=true]").first.text_content() == "hat"
+    assert press("Space", "Tab") == "le"
+    assert press("ArrowDown") == "vieux"
+    assert page.get_by_role("status").last.text_content().startswith("Step 2 of 9")
+    second = list(python(SENTENCES[0]).steps[1].choices)[1]
+    assert press("Tab", "Tab").startswith(second)
+    press("Enter")
+    assert page.locator(".ex-now button").text_content() == f"vieux {second} (forced)"
+
+
+def test_a_model_that_cannot_be_loaded_is_said(shown):
+    page = shown()
+    page.route("**/village-en-zh*", lambda route: route.fulfill(status=404))
+    page.get_by_label("into").select_option("Chinese")
+    page.get_by_text("The model can't be used: Not Found").wait_for()
+    page.unroute("**/village-en-zh*")
+    page.get_by_label("or pick").select_option(SENTENCES[1])
+    page.get_by_text("唱歌").first.wait_for()
+
+
+@pytest.mark.parametrize("sentence", [SENTENCES[0], "the grandmother " * 14])
+def test_a_phone_needs_no_sideways_scroll(shown, sentence):
+    page = shown()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_label("English sentence").fill(sentence)
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if sentence == SENTENCES[0]:
+        box, table = (
+            page.locator(c).bounding_box() for c in (".ex-scrolls", ".ex-map")
+        )
+        assert table["width"] <= box["width"]

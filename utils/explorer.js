@@ -1,0 +1,282 @@
+// The explorer: a sentence is translated word by word, and the reader interferes. It runs
+// on a page of the site and, through anywidget, in a notebook.
+import { detokenize, distance, readModel, tokenize } from "./translator.js";
+
+const MOST_WORDS = 30; // of a source sentence
+const CHOICES = 6; // most probable words that a step shows
+const PAUSE = 400; // milliseconds without a key after which a sentence counts as typed
+
+// An element with attributes; those whose name begins with "on" are listeners.
+function element(kind, attributes = {}, ...children) {
+  const made = document.createElement(kind);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const quoted = (word) => `“${word}”`;
+const number = (x) => (x === -Infinity ? "−∞" : x.toFixed(2).replace("-", "−"));
+
+// What differs from the steps of the model left alone: words, and rows of weights.
+export function differences(free, steps) {
+  const words = [], rows = [];
+  steps.forEach(({ word, weights }, i) => {
+    if (free[i]?.word !== word) words.push(i);
+    if (!free[i]?.weights.every((w, j) => Math.abs(w - weights[j]) < 1e-6)) rows.push(i);
+  });
+  return { words, rows };
+}
+
+// Put an explorer into an element. load: a model's name -> a promise of its file's bytes.
+// settings: { models: names, sentences: texts, gold: [{ source, target, sure, possible }],
+// glosses: { word: English } }. gold: links [source place, target place] of sentences.
+export function mount(root, { models, sentences, gold = [], glosses = {} }, load) {
+  const loaded = new Map(); // a model's name -> a promise of the Translator
+  let model, words = [], free = [], steps = [], chosen = 0, column = 0;
+  let forced = new Map(), erased = new Set();
+
+  // --- what is there from the beginning -------------------------------------------------
+
+  const options = (texts) => texts.map((text) => element("option", { value: text }, text));
+  const into = element("select", { onchange: start }, ...options(models));
+  const pick = element("select", { onchange: () => type(pick.value) }, ...options(sentences));
+  const sentence = element("input", {
+    type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    oninput: () => {
+      clearTimeout(sentence.pause);
+      sentence.pause = setTimeout(start, PAUSE);
+    },
+    onchange: start,
+  });
+  const about = element("p", { class: "ex-about", role: "status" });
+  const text = element("p", { class: "ex-text" });
+  const map = element("table", { class: "ex-map", onkeydown: moved });
+  const said = element("p", { role: "status" });
+  const choices = element("div", { class: "ex-choices" });
+  const known = element("datalist", { id: `ex-${Math.random()}` });
+  const other = element("input", {
+    type: "text", list: known.id, autocapitalize: "off", onchange: () => force(other.value),
+  });
+  const again = element("button", { type: "button", onclick: start }, "undo all");
+  const found = element("div", {}, text, element("div", { class: "ex-two" },
+    element("div", {},
+      element("div", { class: "ex-scrolls", tabindex: 0, role: "region", "aria-label": "Heatmap" }, map),
+      element("p", { class: "ex-hint" },
+        "Choose a row to see its step. Press an English word to erase it: the model reads ",
+        "<unk> in its place.")),
+    element("div", {}, said, choices,
+      element("p", {}, element("label", {}, "another word ", other), " ", again, known))));
+  root.classList.add("explorer");
+  root.replaceChildren(
+    element("p", { class: "ex-ask" },
+      element("label", { class: "ex-sentence" }, "English sentence ", sentence),
+      element("label", {}, "into ", into), element("label", {}, "or pick ", pick)),
+    about, found);
+
+  // --- what happens ---------------------------------------------------------------------
+
+  function type(sentence_) {
+    sentence.value = sentence_;
+    start();
+  }
+
+  function tell(...parts) {
+    about.replaceChildren(...parts);
+  }
+
+  // Translate the sentence as it stands, with nothing forced or erased.
+  async function start() {
+    clearTimeout(sentence.pause);
+    const name = into.value;
+    if (!loaded.has(name)) {
+      tell("The model is being loaded …");
+      loaded.set(name, load(name).then(readModel));
+    }
+    try {
+      const ready = await loaded.get(name);
+      if (name !== into.value) return; // another one was chosen meanwhile
+      if (ready !== model) known.replaceChildren(...options(ready.target.slice(2)));
+      model = ready;
+    } catch (error) {
+      loaded.delete(name);
+      found.hidden = true;
+      return tell(`The model can't be used: ${error.message}.`);
+    }
+    words = tokenize(sentence.value);
+    pick.value = sentence.value;
+    found.hidden = words.length < 1 || words.length > MOST_WORDS;
+    if (found.hidden)
+      return tell(words.length ? `The sentence has ${words.length} words and signs; ` +
+        `at most ${MOST_WORDS} have room here.` : "Type an English sentence.");
+    [forced, erased, chosen] = [new Map(), new Set(), 0];
+    free = model.translate(words);
+    change();
+    map.classList.add("ex-fresh"); // its rows appear one after the other
+  }
+
+  function change() {
+    steps = model.translate(words, forced, erased);
+    chosen = Math.min(chosen, steps.length - 1);
+    tell(...unknown());
+    draw();
+  }
+
+  // Write a word at the chosen step; what was forced after it is free again.
+  function force(text_) {
+    const word = text_.trim().toLowerCase();
+    if (!word) return;
+    if (!(model.targetIds.get(word) >= 2))
+      return tell(`The model can't write ${quoted(word)}: it isn't among its words.`);
+    const earlier = [...forced].filter(([i]) => i < chosen);
+    const own = steps[chosen].best[0] === model.targetIds.get(word); // nothing to force
+    forced = new Map(own ? earlier : [...earlier, [chosen, word]]);
+    change();
+  }
+
+  function erase(j) {
+    if (!erased.delete(j)) erased.add(j);
+    change();
+  }
+
+  function choose(i) {
+    chosen = i;
+    draw();
+  }
+
+  // Arrow keys go from row to row, and from one English word to the next.
+  function moved(event) {
+    const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const right = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const key = event.target.dataset.key ?? "";
+    if (down && key.startsWith("row")) {
+      choose(Math.max(0, Math.min(steps.length - 1, chosen + down)));
+      map.querySelector(`[data-key="row${chosen}"]`).focus();
+    } else if (right && key.startsWith("word")) {
+      column = Math.max(0, Math.min(words.length - 1, Number(key.slice(4)) + right));
+      draw();
+      map.querySelector(`[data-key="word${column}"]`).focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  // --- what is shown --------------------------------------------------------------------
+
+  // Each word that the model doesn't know, with the nearest that it knows, to press.
+  function unknown() {
+    const strange = [...new Set(words.filter((word) => !model.knows(word)))];
+    return strange.flatMap((word) => {
+      const near = model.source.filter((other_) => model.knows(other_))
+        .map((other_) => ({ other_, far: distance(word, other_) }))
+        .filter(({ far }) => far <= Math.max(2, word.length / 2))
+        .sort((a, b) => a.far - b.far).slice(0, 3);
+      const put = (other_) => () =>
+        type(words.map((each) => (each === word ? other_ : each)).join(" "));
+      return [
+        `The model doesn't know ${quoted(word)} and reads <unk>. `,
+        near.length ? "The nearest that it knows: " : "", ...near.flatMap(({ other_ }) =>
+          [element("button", { type: "button", onclick: put(other_) }, other_), " "]),
+      ];
+    });
+  }
+
+  const written = (each) => each.map((step) => step.word).filter((word) => word !== "<eos>");
+  const sentenceOf = (each) => detokenize(written(each), model.lang);
+  const places = (list) => list.map((i) => i + 1).join(", ");
+
+  function links() {
+    const target = written(steps).join(" ");
+    const same = (pair) => pair.source === words.join(" ") && pair.target === target;
+    const { sure = [], possible = [] } = gold.find(same) ?? {};
+    const has = (list, i, j) => list.some(([from, to]) => from === j && to === i);
+    return (i, j) => (has(sure, i, j) ? "sure" : has(possible, i, j) ? "possible" : "");
+  }
+
+  const glossed = (word) =>
+    glosses[word] ? [word, element("small", { lang: "en" }, ` ${glosses[word]}`)] : [word];
+
+  function draw() {
+    const focused = root.getRootNode().activeElement?.dataset?.key;
+    const { words: newWords, rows } = differences(free, steps), link = links();
+    const read = [...words.map((word, j) => (erased.has(j) ? "<unk>" : word)), "<eos>"];
+    const lang = model.lang;
+    const top = read.map((word, j) => element("th", { scope: "col" }, j === words.length ? word
+      : element("button", {
+        type: "button", "data-key": `word${j}`, "aria-pressed": erased.has(j),
+        tabindex: j === Math.min(column, words.length - 1) ? 0 : -1,
+        "aria-label": `erase ${words[j]}`, class: erased.has(j) && "ex-erased",
+        onclick: () => erase((column = j)),
+      }, words[j])));
+    const body = steps.map((step, i) => element("tr", {
+      class: [i === chosen && "ex-now", rows.includes(i) && "ex-changed"].filter(Boolean).join(" "),
+      style: `--i: ${i}`,
+    }, element("th", { scope: "row" }, element("button", {
+      type: "button", lang, "data-key": `row${i}`, tabindex: i === chosen ? 0 : -1,
+      "aria-current": i === chosen && "step", onclick: () => choose(i),
+    }, ...(newWords.includes(i) && free[i] ? [element("s", {}, free[i].word), " "] : []),
+    ...glossed(step.word), ...(forced.has(i) ? [" (forced)"] : []))),
+    ...step.weights.map((w, j) => element("td", {
+      style: `--w: ${w.toFixed(3)}`, "data-gold": link(i, j) || false,
+      class: w > 0.55 ? "ex-dark" : w < 0.05 ? "ex-faint" : "",
+    }, number(w)))));
+    const { scores, weights, word, best } = steps[chosen];
+    map.classList.remove("ex-fresh");
+    map.classList.toggle("ex-many", read.length > 14);
+    map.style.setProperty("--columns", read.length);
+    map.replaceChildren(
+      element("caption", {}, "Attention weights: a row for each word that is written, a ",
+        "column for each word that is read."),
+      element("thead", {}, element("tr", {}, element("td"), ...top)),
+      element("tbody", {}, ...body),
+      element("tfoot", {}, element("tr", {}, element("th", { scope: "row" }, `scores, step ${chosen + 1}`),
+        ...scores.map((score) => element("td", {}, number(score))))));
+    text.replaceChildren(element("span", { lang }, sentenceOf(steps)), ...story(newWords, rows, link));
+    const most = weights.indexOf(Math.max(...weights));
+    said.textContent = `Step ${chosen + 1} of ${steps.length} writes ${quoted(word)}. The ` +
+      `largest weight, ${number(weights[most])}, is on ${quoted(read[most])}. The most ` +
+      "probable words, to press:";
+    const ids = best.slice(0, CHOICES), now = model.targetIds.get(word);
+    if (!ids.includes(now)) ids.push(now);
+    choices.replaceChildren(...ids.map((id, k) => element("button", {
+      type: "button", lang, "data-key": `choice${k}`, "aria-pressed": id === now,
+      style: `--w: ${steps[chosen].chances[id].toFixed(3)}`,
+      onclick: () => force(model.target[id]),
+    }, element("span", {}, ...glossed(model.target[id])),
+    element("span", {}, steps[chosen].chances[id].toFixed(2)))));
+    other.value = "";
+    again.disabled = !forced.size && !erased.size;
+    if (focused) root.querySelector(`[data-key="${focused}"]`)?.focus();
+  }
+
+  // What changed against the translation left alone, and how the rows fit the gold links.
+  function story(newWords, rows, link) {
+    const told = [];
+    if (forced.size || erased.size) told.push(
+      `Left alone, the model writes ${quoted(sentenceOf(free))} `,
+      newWords.length ? `Other words: ${places(newWords)}. ` : "The words are the same. ",
+      rows.length ? `The first row with other weights: ${rows[0] + 1}. ` : "The weights are the same. ");
+    const linked = steps.map(({ weights }, i) => weights.map((_, j) => link(i, j)));
+    const own = linked.map((row, i) => row.some(Boolean) &&
+      row[steps[i].weights.indexOf(Math.max(...steps[i].weights))]);
+    const any = linked.filter((row) => row.some(Boolean)).length;
+    if (any) told.push("Frames mark the true links, dotted ones possible links: " +
+      `${own.filter(Boolean).length} of ${any} rows look most at one.`);
+    return told.length ? [element("span", { class: "ex-story" }, told.join(""))] : [];
+  }
+
+  if (sentences.length) type(sentences[0]);
+  else start();
+}
+
+// What anywidget calls: the notebook sends settings and the files of the models.
+export default {
+  render({ model, el }) {
+    const files = model.get("files");
+    mount(el, model.get("settings"), async (name) => {
+      const { buffer, byteOffset, byteLength } = files[name];
+      return buffer.slice(byteOffset, byteOffset + byteLength);
+    });
+  },
+};
