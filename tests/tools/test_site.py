@@ -14,7 +14,7 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import check, source
+from tools.site import check, heatmap_page, source
 from utils.checkpoint import load_checkpoint
 from utils.explorer import explore
 from utils.figures import alternative_text
@@ -45,7 +45,7 @@ def test_no_answer_of_the_quiz_is_left():
 def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
     text = "![A drawing.\nThe word\nx.](img/gru.svg)\n\nText"
     changed = source.site_text(text, "notebooks/GLOSSARY.md", set())
-    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details>")
+    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details")
     assert "A drawing. The word x.</details>\n\n\nText" in changed
 
 
@@ -127,6 +127,18 @@ def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
     assert notebook.cells[-1].outputs == []
     context(lambda weights, values: ...)
     assert source.NOT_YET in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_page_about_heatmaps_says_what_was_measured(offscreen):
+    found = heatmap_page.page()
+    page = source.HERE / "pages" / "is_the_heatmap_right.md"
+    names = re.findall(r"\{(\w+)[:}]", page.read_text(encoding="utf-8"))
+    assert set(names) == set(found)
+    for name, lang in (("attention", "fr"), ("zh_attention", "zh")):
+        path = heatmap_page.DATA / "models" / f"village-en-{lang}.safetensors"
+        told = load_checkpoint(path).notes["test_aer"]
+        assert found[name] == pytest.approx(told, abs=0.006)
 
 
 def test_links_to_nobody_are_counted(tmp_path):
