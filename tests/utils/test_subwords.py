@@ -188,7 +188,7 @@ OTHER = GOOD.model.replace(b"<pad>", b"<bad>")
             r"a text as a string, got \['a'",
         ),
         (lambda: train(["a"], "en", 300, "char"), ValueError, "must be one of .'unig"),
-        (lambda: BYTE_PAIRS.sample("a", None, 1), ValueError, "cut in one way only"),
+        (lambda: BYTE_PAIRS.sample("a", None, 1), RuntimeError, "NBestEncode"),
         (lambda: GOOD.encode(None), TypeError, "a text as a string, got None"),
         (lambda: SubwordVocab(b"no model", "en"), ValueError, "these 8 bytes are no"),
         (lambda: SubwordVocab(OTHER, "en"), ValueError, "begins with <pad>.*<bad>"),
