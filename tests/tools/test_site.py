@@ -14,7 +14,7 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import check, source
+from tools.site import check, heatmap_page, source
 from utils.checkpoint import load_checkpoint
 from utils.explorer import explore
 from utils.figures import alternative_text
@@ -45,7 +45,7 @@ def test_no_answer_of_the_quiz_is_left():
 def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
     text = "![A drawing.\nThe word\nx.](img/gru.svg)\n\nText"
     changed = source.site_text(text, "notebooks/GLOSSARY.md", set())
-    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details>")
+    assert changed.startswith("![A drawing.](img/gru.svg)\n\n<details")
     assert "A drawing. The word x.</details>\n\n\nText" in changed
 
 
@@ -102,38 +102,6 @@ def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
     assert cell.outputs[0].data == {}
 
 
-@pytest.mark.parametrize("name", ["French", "as it is"])
-def test_an_explorer_is_alive_if_the_site_has_its_model(name):
-    """Another one, of a model that its notebook trained, stays a picture."""
-    text = f"Explorer({[name]}, ['I love to eat apples.', 'A <b>cat</b>'])"
-    picture = base64.b64encode(png([])).decode()
-    known = {"image/png": {"width": 500, "height": 10, "alt": "a heatmap"}}
-    data = {"text/plain": text, "image/png": picture}
-    for more in ({}, {"application/vnd.jupyter.widget-view+json": {}}):
-        output = new_output("execute_result", data | more, metadata=known)
-        cells = [new_markdown_cell("# T"), new_code_cell("1", outputs=[output])]
-        notebook, figures = source.site_notebook(
-            new_notebook(cells=cells), "notebooks/x", set()
-        )
-        html = notebook.cells[-1].outputs[0].data["text/html"]
-        if name == "French":
-            assert "fetch" in html and "../_static/village-en-fr" in html
-            assert "<b>" not in html and not figures
-            gold = json.loads(re.search(r'"gold": (\[.*?\]), "gl', html)[1])
-            assert gold[0]["target"] == "j' aime manger des pommes ."
-        else:
-            assert 'alt="a heatmap' in html and len(figures) == 1
-
-
-def test_the_home_page_has_true_links_in_both_languages():
-    """In French the model writes the true translation of the first sentence."""
-    pairs = [p for p in source.village_pairs() if p.source == HOME]
-    assert [pair.target[0] for pair in pairs] == ["elle", "她"]
-    saved = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")
-    found = explore(saved.model, source.HOME[0], saved.src_vocab, saved.tgt_vocab)
-    assert tuple(found.tokens[:-1]) == pairs[0].target
-
-
 def test_taught_classes_are_open_then_toys_and_all_other_code_is_folded():
     taught = "# mirror: utils.a.B\nclass B: ..."
     folded = "import torch", "assert a > 1", "def mine(x): ...\nexercises.scores(mine)"
@@ -161,7 +129,51 @@ def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
     assert source.NOT_YET in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_the_page_about_heatmaps_says_what_was_measured(offscreen):
+    found = heatmap_page.page()
+    page = source.HERE / "pages" / "is_the_heatmap_right.md"
+    names = re.findall(r"\{(\w+)[:}]", page.read_text(encoding="utf-8"))
+    assert set(names) == set(found)
+    for name, lang in (("attention", "fr"), ("zh_attention", "zh")):
+        path = heatmap_page.DATA / "models" / f"village-en-{lang}.safetensors"
+        told = load_checkpoint(path).notes["test_aer"]
+        assert found[name] == pytest.approx(told, abs=0.006)
+
+
 def test_links_to_nobody_are_counted(tmp_path):
     link = '<a href="https://mybinder.org/v2/gh/{}/learning-to-align/HEAD">OWNER/</a>'
     (tmp_path / "a.html").write_text(link.format("OWNER") * 2 + link.format("me"))
     assert check.without_owner(tmp_path) == 2
+
+
+@pytest.mark.parametrize("name", ["French", "as it is"])
+def test_an_explorer_is_alive_if_the_site_has_its_model(name):
+    """Another one, of a model that its notebook trained, stays a picture."""
+    text = f"Explorer({[name]}, ['I love to eat apples.', 'A <b>cat</b>'])"
+    picture = base64.b64encode(png([])).decode()
+    known = {"image/png": {"width": 500, "height": 10, "alt": "a heatmap"}}
+    data = {"text/plain": text, "image/png": picture}
+    for more in ({}, {"application/vnd.jupyter.widget-view+json": {}}):
+        output = new_output("execute_result", data | more, metadata=known)
+        cells = [new_markdown_cell("# T"), new_code_cell("1", outputs=[output])]
+        notebook, figures = source.site_notebook(
+            new_notebook(cells=cells), "notebooks/x", set()
+        )
+        html = notebook.cells[-1].outputs[0].data["text/html"]
+        if name == "French":
+            assert "fetch" in html and "../_static/village-en-fr" in html
+            assert "<b>" not in html and not figures
+            gold = json.loads(re.search(r'"gold": (\[.*?\]), "gl', html)[1])
+            assert gold[0]["target"] == "j' aime manger des pommes ."
+        else:
+            assert 'alt="a heatmap."' in html and len(figures) == 1
+
+
+def test_the_home_page_has_true_links_in_both_languages():
+    """In French the model writes the true translation of the first sentence."""
+    pairs = [p for p in source.village_pairs() if p.source == HOME]
+    assert [pair.target[0] for pair in pairs] == ["elle", "她"]
+    saved = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")
+    found = explore(saved.model, source.HOME[0], saved.src_vocab, saved.tgt_vocab)
+    assert tuple(found.tokens[:-1]) == pairs[0].target

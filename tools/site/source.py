@@ -19,10 +19,13 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-from PIL import Image
+from matplotlib.axes import Axes
+from PIL import Image, ImageOps
 
+from tools.site import heatmap_page
 from utils.corpora import load_village
 from utils.explorer import settings
+from utils.figures import COLOUR_BAR, alternative_text
 from utils.text import tokenize
 
 HERE = Path(__file__).resolve().parent
@@ -60,7 +63,7 @@ NOT_YET = "Not attempted yet"  # what a check says on an exercise as it is given
 TAUGHT = "# mirror:"  # the first words of a cell that shows a class of utils
 ASIDE = re.compile(  # imports, checks, drawing, reading of data, answers
     r"(?m:^(from|import) )|\A(assert .*\s*)+\Z|exercises\.|show_|plot|plt\.|load_|json"
-    r"|= \.\.\."
+    r"|Explorer|= \.\.\."
 )
 LETTERS = 140  # of text, for each line of code that a page shows unfolded
 WIDE = 48  # letters of a line of code on a phone
@@ -103,8 +106,8 @@ def site_text(text, place, pages):
 
 def folded(words):
     """What a picture's alternative text leaves out, to unfold below it."""
-    said = html.escape(words)
-    return f"<details><summary>The picture in words</summary>{said}</details>"
+    summary = "<summary>The picture in words</summary>"
+    return f'<details class="words">{summary}{html.escape(words)}</details>'
 
 
 def seen(text):
@@ -285,6 +288,19 @@ def ways(place):
     )
 
 
+def drawn(name, fig):
+    """A picture of a page of this site, saved, as HTML; small enough for a phone."""
+    text = alternative_text(fig)
+    for bar in [ax for ax in fig.axes if ax.get_label() == COLOUR_BAR]:
+        bar.remove()
+    file = io.BytesIO()
+    fig.savefig(file, dpi=200, facecolor="white", bbox_inches="tight")
+    picture, path = file.getvalue(), f"figures/{name}.png"
+    (EXTRA / path).write_bytes(picture)
+    width = round(Image.open(file).width / 2.25)
+    return figure([path], [picture], {"width": width, "alt": text})
+
+
 # --- the API -----------------------------------------------------------------------
 
 
@@ -328,7 +344,8 @@ above it. `utils.exercises`, which holds what the exercises answer, isn't shown 
 def main():
     for folder in (SOURCE, EXTRA):
         shutil.rmtree(folder, ignore_errors=True)
-    (EXTRA / "notebooks" / "figures").mkdir(parents=True)
+    for folder in (EXTRA / "figures", EXTRA / "notebooks" / "figures"):
+        folder.mkdir(parents=True)
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     places = [path.relative_to(ROOT).as_posix() for path in notebooks]
     pages = {*places, *TEXTS}
@@ -339,6 +356,7 @@ def main():
             text = ANSWERED.sub(r"\1 |", text)
         if place == "README.md":  # the home page has the course's name
             text = re.sub("^# .*", "# Starting, and your own text", text)
+            text = re.sub(r"https://.+\.github\.io/[\w-]+/(\w+)\.html", r"\1.md", text)
         written[place] = site_text(text, place, pages)
     for place, path in zip(places, notebooks, strict=True):
         notebook = nbformat.read(path, as_version=4)
@@ -354,6 +372,14 @@ def main():
             written[path.name] = text
         else:  # 404.html, which a server shows at any address: it needs no other file
             (EXTRA / path.name).write_text(text, encoding="utf-8")
+    found = heatmap_page.page()
+    for name, value in found.items():
+        if isinstance(value, Axes):
+            found[name] = drawn(name, value.figure)
+    shared = Image.open(EXTRA / "figures/gold.png")
+    ImageOps.pad(shared, (1200, 630), color="white").save(EXTRA / "social.png")
+    question = "is_the_heatmap_right.md"
+    written[question] = written[question].format(**found)
     for place, text in written.items():
         path = SOURCE / place
         path.parent.mkdir(parents=True, exist_ok=True)
