@@ -105,8 +105,7 @@ def attention_states(decoder, words, state, has_word):
     (B, S, D), s, counts = values.shape, state.hidden_state[0], has_word.sum(1).tolist()
     W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
     W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
-    mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
-    mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
+    mask = torch.where(length_mask(state.enc_valid_lens, S), 0.0, -torch.inf).to(s)
     gates, updates = F.linear(words, W_x, rnn.bias_ih_l0), None
     if isinstance(decoder, translator.ReleasedTranslatorDecoder):
         # A context more: what a word is written from is what its own state looks up,

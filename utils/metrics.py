@@ -37,27 +37,17 @@ def gain_range(ours, theirs, references, samples=1000, seed=0) -> tuple[float, f
     """
     rng, n = np.random.default_rng(seed), len(references)
     drawn = rng.integers(n, size=(samples, n))
-    bleus = []
+    scorer, bleus = BLEU(tokenize="none", force=True), []
     for side in (ours, theirs):
-        counts = np.array(
-            [_counts(*pair) for pair in zip(side, references, strict=True)]
-        )
-        bleus.append([_bleu_of_counts(counts[rows].sum(axis=0)) for rows in drawn])
+        pairs = zip(side, references, strict=True)
+        found = [scorer.corpus_score([" ".join(a)], [[" ".join(b)]]) for a, b in pairs]
+        # What BLEU adds up: n-grams found, n-grams, words of both sides.
+        counts = np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
+        sums = (counts[rows].sum(axis=0).tolist() for rows in drawn)
+        scores = (BLEU.compute_bleu(c[:4], c[4:8], *c[8:], "exp") for c in sums)
+        bleus.append([one.score for one in scores])
     low, high = np.percentile(np.subtract(*bleus), [2.5, 97.5])
     return float(low), float(high)
-
-
-def _counts(hypothesis, reference) -> list[int]:
-    """What BLEU adds up: n-grams found, n-grams, words of both sides."""
-    found = BLEU(tokenize="none", force=True).corpus_score(
-        [" ".join(hypothesis)], [[" ".join(reference)]]
-    )
-    return [*found.counts, *found.totals, found.sys_len, found.ref_len]
-
-
-def _bleu_of_counts(counts) -> float:
-    *parts, sys_len, ref_len = counts.tolist()
-    return BLEU.compute_bleu(parts[:4], parts[4:], sys_len, ref_len, "exp").score
 
 
 def text_scores(hypotheses, references, lang=None) -> dict[str, float | str]:
