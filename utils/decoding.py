@@ -283,12 +283,7 @@ def _translation(source, tgt_vocab, ids, log_prob, weights):
     tokens, source_tokens = tgt_vocab.to_tokens(ids), [*source.tokens, EOS]
     if weights is not None:
         weights = weights[: len(tokens), : len(source_tokens)].cpu()
-    return Translation(
-        tgt_vocab.decode(ids),
-        tokens,
-        source_tokens,
-        weights,
-        source.unknown,
-        tgt_vocab.to_words(ids),
-        log_prob if log_prob is None else log_prob.item(),
-    )
+    text, words = tgt_vocab.decode(ids), tgt_vocab.to_words(ids)
+    log_prob = None if log_prob is None else log_prob.item()
+    found = text, tokens, source_tokens, weights, source.unknown, words, log_prob
+    return Translation(*found)
