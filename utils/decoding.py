@@ -252,7 +252,7 @@ def translate(
     for number, (each, source) in enumerate(zip(texts, sources, strict=True)):
         require_room(each, source.ids, f"sentence {number}")
     order = sorted(range(len(sources)), key=lambda i: len(sources[i].ids))
-    found, options = {}, (max_steps, length_penalty, n)
+    found, options = {}, (beam_size, max_steps, length_penalty, n)
     with next(model.parameters()).device:  # new tensors are where the model is
         for chosen in cut(order, batch_size):
             batch = pad([[*sources[i].ids, EOS_ID] for i in chosen])
@@ -260,9 +260,7 @@ def translate(
                 ids, weights = greedy_decode(model, *batch, max_steps)
                 log_probs = [None] * len(ids)
             else:
-                ids, log_probs, weights = beam_search(
-                    model, *batch, beam_size, *options
-                )
+                ids, log_probs, weights = beam_search(model, *batch, *options)
             weights = [None] * len(ids) if weights is None else weights
             rows = list(zip(ids, log_probs, weights, strict=True))
             for i, own in zip(chosen, cut(rows, n), strict=True):

@@ -63,16 +63,13 @@ def text_scores(hypotheses, references, lang=None) -> dict[str, float | str]:
     known = sum(c < KNOWN_TO_13A for c in letters) >= len(letters) / 2
     tokens = "zh" if lang == "zh" else "char" if lang in UNSPACED else None
     tokens = tokens or ("13a" if known else "intl")
-    scorers = {
-        "bleu": BLEU(tokenize=tokens),
-        "bleu_lower": BLEU(tokenize=tokens, lowercase=True),
-        "chrf": CHRF(),
+    cased, lower = BLEU(tokenize=tokens), BLEU(tokenize=tokens, lowercase=True)
+    return {
+        "bleu": _corpus_score(cased, hypotheses, references),
+        "bleu_lower": _corpus_score(lower, hypotheses, references),
+        "chrf": _corpus_score(CHRF(), hypotheses, references),
+        "signature": str(cased.get_signature()),
     }
-    scores = {
-        name: _corpus_score(scorer, hypotheses, references)
-        for name, scorer in scorers.items()
-    }
-    return scores | {"signature": str(scorers["bleu"].get_signature())}
 
 
 def words_13a(text) -> list[str]:
