@@ -160,9 +160,8 @@ def diagonal_links(source_len, target_len) -> set[tuple[int, int]]:
     Target word i of T goes to source word floor((i + 1/2) S / T).
     """
     # In whole numbers, so that no rounding decides.
-    return {
-        ((2 * i + 1) * source_len // (2 * target_len), i) for i in range(target_len)
-    }
+    S, T = source_len, target_len
+    return {((2 * i + 1) * S // (2 * T), i) for i in range(T)}
 
 
 def random_links(source_len, target_len, rng) -> set[tuple[int, int]]:
