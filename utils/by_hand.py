@@ -101,12 +101,13 @@ def differences(model):
 
 def attention_states(decoder, words, state, has_word):
     """The states (P, H) and contexts (P, D) of a decoder that attends."""
-    rnn, attention, values = decoder.rnn, decoder.attention, state.enc_outputs
+    rnn, attention = decoder.rnn, decoder.attention
+    keys, values = state.projected_keys, state.enc_outputs
     (B, S, D), s, counts = values.shape, state.hidden_state[0], has_word.sum(1).tolist()
     W_c, W_x = rnn.weight_ih_l0.split((D, words.shape[1]), dim=1)  # of (3H, D + E)
-    W_h, b_h = rnn.weight_hh_l0, rnn.bias_hh_l0
-    mask = torch.zeros(B, S, dtype=s.dtype, device=s.device)
-    mask.masked_fill_(~length_mask(state.enc_valid_lens, S), -torch.inf)
+    W_s = torch.cat((attention.W_q.weight, rnn.weight_hh_l0))
+    b_s = F.pad(rnn.bias_hh_l0, (s.shape[1], 0))  # W_a has no bias
+    mask = torch.where(length_mask(state.enc_valid_lens, S), 0.0, -torch.inf).to(s)
     gates, updates = F.linear(words, W_x, rnn.bias_ih_l0), None
     if isinstance(decoder, translator.ReleasedTranslatorDecoder):
         # A context more: what a word is written from is what its own state looks up,
@@ -115,18 +116,8 @@ def attention_states(decoder, words, state, has_word):
         updates = torch.cat((has_word, none))[torch.cat((~none, has_word))]
         gates = by_place(gates, updates)
         counts = [B, *counts]
-    states, contexts = AttentionSteps.apply(
-        gates,
-        s,
-        state.projected_keys,
-        values,
-        mask,
-        W_c,
-        torch.cat((attention.W_q.weight, W_h)),
-        F.pad(b_h, (s.shape[1], 0)),  # W_a has no bias
-        attention.w_v.weight[0],
-        counts,
-    )
+    parts = gates, s, keys, values, mask, W_c, W_s, b_s, attention.w_v.weight[0]
+    states, contexts = AttentionSteps.apply(*parts, counts)
     return (states, contexts) if updates is None else (states[updates], contexts[B:])
 
 

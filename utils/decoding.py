@@ -252,7 +252,7 @@ def translate(
     for number, (each, source) in enumerate(zip(texts, sources, strict=True)):
         require_room(each, source.ids, f"sentence {number}")
     order = sorted(range(len(sources)), key=lambda i: len(sources[i].ids))
-    found, options = {}, (max_steps, length_penalty, n)
+    found, options = {}, (beam_size, max_steps, length_penalty, n)
     with next(model.parameters()).device:  # new tensors are where the model is
         for chosen in cut(order, batch_size):
             batch = pad([[*sources[i].ids, EOS_ID] for i in chosen])
@@ -260,9 +260,7 @@ def translate(
                 ids, weights = greedy_decode(model, *batch, max_steps)
                 log_probs = [None] * len(ids)
             else:
-                ids, log_probs, weights = beam_search(
-                    model, *batch, beam_size, *options
-                )
+                ids, log_probs, weights = beam_search(model, *batch, *options)
             weights = [None] * len(ids) if weights is None else weights
             rows = list(zip(ids, log_probs, weights, strict=True))
             for i, own in zip(chosen, cut(rows, n), strict=True):
@@ -283,12 +281,7 @@ def _translation(source, tgt_vocab, ids, log_prob, weights):
     tokens, source_tokens = tgt_vocab.to_tokens(ids), [*source.tokens, EOS]
     if weights is not None:
         weights = weights[: len(tokens), : len(source_tokens)].cpu()
-    return Translation(
-        tgt_vocab.decode(ids),
-        tokens,
-        source_tokens,
-        weights,
-        source.unknown,
-        tgt_vocab.to_words(ids),
-        log_prob if log_prob is None else log_prob.item(),
-    )
+    text, words = tgt_vocab.decode(ids), tgt_vocab.to_words(ids)
+    log_prob = None if log_prob is None else log_prob.item()
+    found = text, tokens, source_tokens, weights, source.unknown, words, log_prob
+    return Translation(*found)

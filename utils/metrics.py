@@ -37,27 +37,17 @@ def gain_range(ours, theirs, references, samples=1000, seed=0) -> tuple[float, f
     """
     rng, n = np.random.default_rng(seed), len(references)
     drawn = rng.integers(n, size=(samples, n))
-    bleus = []
+    scorer, bleus = BLEU(tokenize="none", force=True), []
     for side in (ours, theirs):
-        counts = np.array(
-            [_counts(*pair) for pair in zip(side, references, strict=True)]
-        )
-        bleus.append([_bleu_of_counts(counts[rows].sum(axis=0)) for rows in drawn])
+        pairs = zip(side, references, strict=True)
+        found = [scorer.corpus_score([" ".join(a)], [[" ".join(b)]]) for a, b in pairs]
+        # What BLEU adds up: n-grams found, n-grams, words of both sides.
+        counts = np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
+        sums = (counts[rows].sum(axis=0).tolist() for rows in drawn)
+        scores = (BLEU.compute_bleu(c[:4], c[4:8], *c[8:], "exp") for c in sums)
+        bleus.append([one.score for one in scores])
     low, high = np.percentile(np.subtract(*bleus), [2.5, 97.5])
     return float(low), float(high)
-
-
-def _counts(hypothesis, reference) -> list[int]:
-    """What BLEU adds up: n-grams found, n-grams, words of both sides."""
-    found = BLEU(tokenize="none", force=True).corpus_score(
-        [" ".join(hypothesis)], [[" ".join(reference)]]
-    )
-    return [*found.counts, *found.totals, found.sys_len, found.ref_len]
-
-
-def _bleu_of_counts(counts) -> float:
-    *parts, sys_len, ref_len = counts.tolist()
-    return BLEU.compute_bleu(parts[:4], parts[4:], sys_len, ref_len, "exp").score
 
 
 def text_scores(hypotheses, references, lang=None) -> dict[str, float | str]:
@@ -73,16 +63,13 @@ def text_scores(hypotheses, references, lang=None) -> dict[str, float | str]:
     known = sum(c < KNOWN_TO_13A for c in letters) >= len(letters) / 2
     tokens = "zh" if lang == "zh" else "char" if lang in UNSPACED else None
     tokens = tokens or ("13a" if known else "intl")
-    scorers = {
-        "bleu": BLEU(tokenize=tokens),
-        "bleu_lower": BLEU(tokenize=tokens, lowercase=True),
-        "chrf": CHRF(),
+    cased, lower = BLEU(tokenize=tokens), BLEU(tokenize=tokens, lowercase=True)
+    return {
+        "bleu": _corpus_score(cased, hypotheses, references),
+        "bleu_lower": _corpus_score(lower, hypotheses, references),
+        "chrf": _corpus_score(CHRF(), hypotheses, references),
+        "signature": str(cased.get_signature()),
     }
-    scores = {
-        name: _corpus_score(scorer, hypotheses, references)
-        for name, scorer in scorers.items()
-    }
-    return scores | {"signature": str(scorers["bleu"].get_signature())}
 
 
 def words_13a(text) -> list[str]:
@@ -173,9 +160,8 @@ def diagonal_links(source_len, target_len) -> set[tuple[int, int]]:
     Target word i of T goes to source word floor((i + 1/2) S / T).
     """
     # In whole numbers, so that no rounding decides.
-    return {
-        ((2 * i + 1) * source_len // (2 * target_len), i) for i in range(target_len)
-    }
+    S, T = source_len, target_len
+    return {((2 * i + 1) * S // (2 * T), i) for i in range(T)}
 
 
 def random_links(source_len, target_len, rng) -> set[tuple[int, int]]:

@@ -74,9 +74,8 @@ def share_training(trainer, rank, world):
 
     Its losses are those of the whole batches.
     """
-    together = DistributedDataParallel(
-        ShareOfLoss(trainer.model, trainer.loss_function, rank, world)
-    )
+    share = ShareOfLoss(trainer.model, trainer.loss_function, rank, world)
+    together = DistributedDataParallel(share)
 
     def step(*arguments):
         loss = torch.tensor(train_step(*arguments)) / world

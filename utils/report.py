@@ -114,11 +114,9 @@ class Store:
             f"{entry['train_loss']:.3f} in training, {entry['valid_loss']:.3f} in "
             f"validation; BLEU {bleu:.1f}; {entry['seconds']:.1f} s"
         )
-        rows = sorted(
-            zip(sources, references, texts, strict=True), key=lambda r: len(r[0])
-        )
-        names = "source", "reference", "output"
-        shown = dict(zip(names, rows[len(rows) // 2], strict=True))  # a middling one
+        by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        i = by_length[len(sources) // 2]  # a middling one
+        shown = {"source": sources[i], "reference": references[i], "output": texts[i]}
         say(*(f"    {name:9} {text}" for name, text in shown.items()))
         row = {"epoch": number, **entry, "bleu": bleu, "lr": trainer.lr, **shown}
         mode, path = "w" if number == 1 else "a", f"{self.out}.log.csv"

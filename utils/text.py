@@ -54,9 +54,8 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
     full-width. Raises TypeError if text is no string, ValueError if lang is no code.
     """
     check_language(lang)
-    text = unicodedata.normalize("NFC", check_text(text).lower()).translate(
-        _APOSTROPHES
-    )
+    text = unicodedata.normalize("NFC", check_text(text).lower())
+    text = text.translate(_APOSTROPHES)
     if lang == "zh":
         return _tokenize_chinese(text, words)
     if lang == "en":

@@ -138,9 +138,8 @@ class Trainer:
         for p in model.parameters():  # as Adam begins, so that all have what is stored
             zeros = {key: torch.zeros_like(p.data) for key in ("exp_avg", "exp_avg_sq")}
             self.optimizer.state[p] = {"step": p.data.new_zeros(()), **zeros}
-        self._mean = averaging and AveragedModel(
-            model, avg_fn=partial(running_mean, averaging)
-        )
+        mean = partial(running_mean, averaging)
+        self._mean = averaging and AveragedModel(model, avg_fn=mean)
         self.losses, self.history = [], []
 
     @property
@@ -186,9 +185,8 @@ class Trainer:
                     bar.update()
                 seconds = time.perf_counter() - start
                 entry = {"train_loss": sum(self.losses[-per_epoch:]) / per_epoch}
-                entry["valid_loss"] = self.valid_loader and evaluate_loss(
-                    self.averaged, self.valid_loader
-                )
+                valid = self.valid_loader
+                entry["valid_loss"] = valid and evaluate_loss(self.averaged, valid)
                 self.history.append({**entry, "seconds": seconds, "tokens": tokens})
                 shown = {name: f"{x:.3f}" for name, x in entry.items() if x is not None}
                 bar.set_postfix(shown)
@@ -200,9 +198,8 @@ class Trainer:
         """One step at its learning rate, and its share in the running mean."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(self.step)
-        loss = self.step_function(
-            self.model, batch, self.optimizer, self.clip, self.loss_function
-        )
+        how = self.optimizer, self.clip, self.loss_function
+        loss = self.step_function(self.model, batch, *how)
         if self._mean:
             self._mean.update_parameters(self.model)
         self.losses.append(loss)
