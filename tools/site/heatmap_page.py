@@ -18,11 +18,11 @@ from utils import metrics
 from utils.alignment import forced_weights, longest_gap
 from utils.checkpoint import load_checkpoint
 from utils.corpora import load_village
-from utils.data import text_of
 from utils.decoding import translate
 from utils.gold import gold_links
 from utils.models import build_model
 from utils.plotting import plot_curves, show_heatmap
+from utils.text import detokenize
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 DOOR = "our grandmother did not close this blue door ."
@@ -117,8 +117,8 @@ def of_reading():
         **rates,
         "zh_attention": zh["zh_attention"],
         "zh_diagonal": zh["diagonal"],
-        "source": text_of(pair.source, "en"),
-        "target": text_of(pair.target, "fr"),
+        "source": detokenize(pair.source, "en"),
+        "target": detokenize(pair.target, "fr"),
         "reading": show_heatmap(ours[n], *pair[:2]),
         "gold": gold,
         "right": right,
@@ -168,7 +168,7 @@ def of_erasing():
         "erased_map": show_heatmap(*maps[1]),
         "agree": torch.cat(agree).double().mean().item(),
         "fixed": picture,
-        "fixed_source": text_of(pair.source, "en"),
+        "fixed_source": detokenize(pair.source, "en"),
         "fixed_rows": len(pair.target),
         "fixed_right": right,
     }
@@ -193,7 +193,7 @@ def of_length():
     plot_curves(LENGTHS, skips, "source words", "% that skip", ax, (0, 100))
     ax.legend(loc="upper left", frameon=False)
     return {
-        "long_source": text_of(pair.source, "en"),
+        "long_source": detokenize(pair.source, "en"),
         "long_text": made.text,
         "jump": show_heatmap(made.attention_weights, made.source_tokens, made.tokens),
         "gap": longest_gap(made.attention_weights),
