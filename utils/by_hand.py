@@ -219,15 +219,17 @@ def gru_step(gates, from_state, s, new_s):
 
 
 def gru_slopes(gates, from_state, states):
-    """What `gru_step_backward` multiplies by, for all steps at once: 5 of (T, ..., H).
+    """What `gru_step_backward` multiplies by, for all steps at once.
 
-    gates and from_state as `gru_step` left them, stacked; states: those before a step.
+    For both parts of r, z, n (..., 3, H) each; and z (..., H). gates and from_state as
+    `gru_step` left them, stacked; states: those before a step.
     """
     r, z, n = gates.chunk(3, dim=-1)
     to_n = (1 - z) * (1 - n * n)
     to_z = (states - n) * z * (1 - z)
     to_r = to_n * from_state[..., -n.shape[-1] :] * r * (1 - r)
-    return to_r, to_z, to_n, to_n * r, z
+    to_gates, to_state = (to_r, to_z, to_n), (to_r, to_z, to_n * r)
+    return torch.stack(to_gates, -2), torch.stack(to_state, -2), z
 
 
 def gru_step_backward(d_s, slopes, d_gates, d_from_state):
@@ -236,13 +238,9 @@ def gru_step_backward(d_s, slopes, d_gates, d_from_state):
     Fills d_gates and d_from_state (..., 3H); returns what goes to the old state
     without passing a gate. slopes: those of this step.
     """
-    to_r, to_z, to_n, to_n_from_state, z = slopes
-    H = d_s.shape[-1]
-    torch.mul(d_s, to_r, out=d_gates[..., :H])
-    torch.mul(d_s, to_z, out=d_gates[..., H : 2 * H])
-    torch.mul(d_s, to_n, out=d_gates[..., 2 * H :])
-    d_from_state[..., : 2 * H] = d_gates[..., : 2 * H]
-    torch.mul(d_s, to_n_from_state, out=d_from_state[..., 2 * H :])
+    to_gates, to_state, z = slopes
+    torch.mul(d_s[..., None, :], to_gates, out=d_gates.unflatten(-1, (3, -1)))
+    torch.mul(d_s[..., None, :], to_state, out=d_from_state.unflatten(-1, (3, -1)))
     return d_s * z
 
 

@@ -31,15 +31,10 @@ def load_d2l():
 
 def reference_attention(attention):
     """d2l's AdditiveAttention with a copy of this course's weights."""
-    d2l = load_d2l()
-    reference = d2l.AdditiveAttention(
-        attention.W_k.in_features,
-        attention.W_q.in_features,
-        attention.W_k.out_features,
-        attention.dropout.p,
-    )
-    reference.load_state_dict(attention.state_dict())
-    return reference.train(attention.training)
+    W_k, W_q = attention.W_k, attention.W_q
+    sizes = W_k.in_features, W_q.in_features, W_k.out_features
+    reference = load_d2l().AdditiveAttention(*sizes, attention.dropout.p)
+    return _copied(attention, reference)
 
 
 def reference_encoder(encoder):
@@ -47,13 +42,7 @@ def reference_encoder(encoder):
 
     It has one direction: the weights of two don't load.
     """
-    d2l = load_d2l()
-    rnn = encoder.rnn
-    reference = d2l.Seq2SeqEncoder(
-        *encoder.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout
-    )
-    reference.load_state_dict(encoder.state_dict())
-    return reference.train(encoder.training)
+    return _copied(encoder, load_d2l().Seq2SeqEncoder(*_sizes(encoder)))
 
 
 def reference_decoder(decoder):
@@ -61,13 +50,19 @@ def reference_decoder(decoder):
 
     The encoder has the decoder's size: weights of a bridge don't load.
     """
-    rnn = decoder.rnn
-    reference = D2LAttentionDecoder(
-        *decoder.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout
-    )
+    reference = D2LAttentionDecoder(*_sizes(decoder))
     reference.attention = reference_attention(decoder.attention)  # its own dropout
-    reference.load_state_dict(decoder.state_dict())
-    return reference.train(decoder.training)
+    return _copied(decoder, reference)
+
+
+def _sizes(part):
+    rnn = part.rnn
+    return *part.embedding.weight.shape, rnn.hidden_size, rnn.num_layers, rnn.dropout
+
+
+def _copied(part, reference):
+    reference.load_state_dict(part.state_dict())
+    return reference.train(part.training)
 
 
 class D2LAttentionDecoder(nn.Module):

@@ -273,9 +273,8 @@ def translate(
 
 def translate_tokens(model, sentences, src_vocab, tgt_vocab, **options):
     """`translate`, for sentences that are lists of words -> list of Translation."""
-    for sentence in sentences:
-        check_tokens(sentence)
-    return translate(model, list(sentences), src_vocab, tgt_vocab, **options)
+    sentences = list(map(check_tokens, sentences))
+    return translate(model, sentences, src_vocab, tgt_vocab, **options)
 
 
 def _translation(source, tgt_vocab, ids, log_prob, weights):

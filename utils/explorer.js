@@ -1,5 +1,5 @@
-// The explorer: a sentence is translated word by word, and the reader interferes. It runs
-// on a page of the site and, through anywidget, in a notebook.
+// The explorer: a sentence is translated word by word, and the reader interferes.
+// It runs on a page of the site and, through anywidget, in a notebook.
 import { detokenize, distance, readModel, tokenize } from "./translator.js";
 
 const MOST_WORDS = 30; // of a source sentence
@@ -25,24 +25,26 @@ export function differences(free, steps) {
   const words = [], rows = [];
   steps.forEach(({ word, weights }, i) => {
     if (free[i]?.word !== word) words.push(i);
-    if (!free[i]?.weights.every((w, j) => Math.abs(w - weights[j]) < 1e-6)) rows.push(i);
+    const same = (w, j) => Math.abs(w - weights[j]) < 1e-6;
+    if (!free[i]?.weights.every(same)) rows.push(i);
   });
   return { words, rows };
 }
 
-// Put an explorer into an element. load: a model's name -> a promise of its file's bytes.
-// settings: { models: names, sentences: texts, gold: [{ source, target, sure, possible }],
-// glosses: { word: English } }. gold: links [source place, target place] of sentences.
-export function mount(root, { models, sentences, gold = [], glosses = {} }, load) {
+// Put an explorer into an element. load: a model's name -> a promise of its file.
+// settings: { models: names, sentences: texts, glosses: { word: English },
+// gold: [{ source, target, sure, possible }], links as [source place, target place] }.
+export function mount(root, { models, sentences, gold, glosses }, load) {
   const loaded = new Map(); // a model's name -> a promise of the Translator
   let model, words = [], free = [], steps = [], chosen = 0, column = 0;
   let forced = new Map(), erased = new Set();
 
-  // --- what is there from the beginning -------------------------------------------------
+  // --- what is there from the beginning ----------------------------------------------
 
-  const options = (texts) => texts.map((text) => element("option", { value: text }, text));
+  const options = (texts) => texts.map((value) => element("option", { value }, value));
   const into = element("select", { onchange: start }, ...options(models));
-  const pick = element("select", { onchange: () => type(pick.value) }, ...options(sentences));
+  const pick = element("select", { onchange: () => type(pick.value) },
+    ...options(sentences));
   const sentence = element("input", {
     type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
     oninput: () => {
@@ -58,17 +60,20 @@ export function mount(root, { models, sentences, gold = [], glosses = {} }, load
   const choices = element("div", { class: "ex-choices" });
   const known = element("datalist", { id: `ex-${Math.random()}` });
   const other = element("input", {
-    type: "text", list: known.id, autocapitalize: "off", onchange: () => force(other.value),
+    type: "text", list: known.id, autocapitalize: "off",
+    onchange: () => force(other.value),
   });
   const again = element("button", { type: "button", onclick: start }, "undo all");
-  const found = element("div", {}, text, element("div", { class: "ex-two" },
-    element("div", {},
-      element("div", { class: "ex-scrolls", tabindex: 0, role: "region", "aria-label": "Heatmap" }, map),
-      element("p", { class: "ex-hint" },
-        "Choose a row to see its step. Press an English word to erase it: the model reads ",
-        "<unk> in its place.")),
-    element("div", {}, said, choices,
-      element("p", {}, element("label", {}, "another word ", other), " ", again, known))));
+  const box = { class: "ex-scrolls", tabindex: 0, role: "region",
+    "aria-label": "Heatmap" };
+  const found = element("div", {}, text,
+    element("p", { class: "ex-hint" },
+      "Choose a row to see its step. Press an English word to erase it: the model ",
+      "reads <unk> in its place."),
+    element("div", { class: "ex-two" }, element("div", box, map),
+      element("div", {}, said, choices,
+        element("p", {}, element("label", {}, "another word ", other), " ", again,
+          known))));
   root.classList.add("explorer");
   root.replaceChildren(
     element("p", { class: "ex-ask" },
@@ -76,10 +81,10 @@ export function mount(root, { models, sentences, gold = [], glosses = {} }, load
       element("label", {}, "into ", into), element("label", {}, "or pick ", pick)),
     about, found);
 
-  // --- what happens ---------------------------------------------------------------------
+  // --- what happens ------------------------------------------------------------------
 
-  function type(sentence_) {
-    sentence.value = sentence_;
+  function type(value) {
+    sentence.value = value;
     start();
   }
 
@@ -162,101 +167,113 @@ export function mount(root, { models, sentences, gold = [], glosses = {} }, load
     event.preventDefault();
   }
 
-  // --- what is shown --------------------------------------------------------------------
+  // --- what is shown -----------------------------------------------------------------
 
   // Each word that the model doesn't know, with the nearest that it knows, to press.
   function unknown() {
     const strange = [...new Set(words.filter((word) => !model.knows(word)))];
     return strange.flatMap((word) => {
-      const near = model.source.filter((other_) => model.knows(other_))
-        .map((other_) => ({ other_, far: distance(word, other_) }))
+      const near = model.source.filter((one) => model.knows(one))
+        .map((one) => ({ one, far: distance(word, one) }))
         .filter(({ far }) => far <= Math.max(2, word.length / 2))
         .sort((a, b) => a.far - b.far).slice(0, 3);
-      const put = (other_) => () =>
-        type(words.map((each) => (each === word ? other_ : each)).join(" "));
+      const put = (one) => () =>
+        type(words.map((each) => (each === word ? one : each)).join(" "));
       return [
         `The model doesn't know ${quoted(word)} and reads <unk>. `,
-        near.length ? "The nearest that it knows: " : "", ...near.flatMap(({ other_ }) =>
-          [element("button", { type: "button", onclick: put(other_) }, other_), " "]),
+        near.length ? "The nearest that it knows: " : "", ...near.flatMap(({ one }) =>
+          [element("button", { type: "button", onclick: put(one) }, one), " "]),
       ];
     });
   }
 
-  const written = (each) => each.map((step) => step.word).filter((word) => word !== "<eos>");
+  const written = (each) =>
+    each.map((step) => step.word).filter((word) => word !== "<eos>");
   const sentenceOf = (each) => detokenize(written(each), model.lang);
   const places = (list) => list.map((i) => i + 1).join(", ");
 
   function links() {
     const target = written(steps).join(" ");
-    const same = (pair) => pair.source === words.join(" ") && pair.target === target;
-    const { sure = [], possible = [] } = gold.find(same) ?? {};
+    const source = words.join(" ");
+    const { sure = [], possible = [] } = gold.find((pair) =>
+      pair.source === source && pair.target === target) ?? {};
     const has = (list, i, j) => list.some(([from, to]) => from === j && to === i);
-    return (i, j) => (has(sure, i, j) ? "sure" : has(possible, i, j) ? "possible" : "");
+    return (i, j) =>
+      has(sure, i, j) ? "sure" : has(possible, i, j) ? "possible" : "";
   }
 
-  const glossed = (word) =>
-    glosses[word] ? [word, element("small", { lang: "en" }, ` ${glosses[word]}`)] : [word];
+  const glossed = (word) => glosses[word]
+    ? [word, element("small", { lang: "en" }, ` ${glosses[word]}`)] : [word];
 
   function draw() {
     const focused = root.getRootNode().activeElement?.dataset?.key;
     const { words: newWords, rows } = differences(free, steps), link = links();
     const read = [...words.map((word, j) => (erased.has(j) ? "<unk>" : word)), "<eos>"];
     const lang = model.lang;
-    const top = read.map((word, j) => element("th", { scope: "col" }, j === words.length ? word
-      : element("button", {
-        type: "button", "data-key": `word${j}`, "aria-pressed": erased.has(j),
-        tabindex: j === Math.min(column, words.length - 1) ? 0 : -1,
-        "aria-label": `erase ${words[j]}`, class: erased.has(j) && "ex-erased",
-        onclick: () => erase((column = j)),
-      }, words[j])));
-    const body = steps.map((step, i) => element("tr", {
-      class: [i === chosen && "ex-now", rows.includes(i) && "ex-changed"].filter(Boolean).join(" "),
-      style: `--i: ${i}`,
-    }, element("th", { scope: "row" }, element("button", {
-      type: "button", lang, "data-key": `row${i}`, tabindex: i === chosen ? 0 : -1,
-      "aria-current": i === chosen && "step", onclick: () => choose(i),
-    }, ...(newWords.includes(i) && free[i] ? [element("s", {}, free[i].word), " "] : []),
-    ...glossed(step.word), ...(forced.has(i) ? [" (forced)"] : []))),
-    ...step.weights.map((w, j) => element("td", {
-      style: `--w: ${w.toFixed(3)}`, "data-gold": link(i, j) || false,
-      class: w > 0.55 ? "ex-dark" : w < 0.05 ? "ex-faint" : "",
-    }, number(w)))));
+    const top = words.map((word, j) => element("button", {
+      type: "button", "data-key": `word${j}`, "aria-pressed": erased.has(j),
+      tabindex: j === Math.min(column, words.length - 1) ? 0 : -1,
+      "aria-label": `erase ${word}`, class: erased.has(j) && "ex-erased",
+      onclick: () => erase((column = j)),
+    }, word));
+    const heads = [...top, "<eos>"].map((one) => element("th", { scope: "col" }, one));
+    const body = steps.map((step, i) => {
+      const other_ = newWords.includes(i) && free[i];
+      const old = other_ ? [element("s", {}, free[i].word), " "] : [];
+      const name = element("button", {
+        type: "button", lang, "data-key": `row${i}`, tabindex: i === chosen ? 0 : -1,
+        "aria-current": i === chosen && "step", onclick: () => choose(i),
+      }, ...old, ...glossed(step.word), ...(forced.has(i) ? [" (forced)"] : []));
+      const cells = step.weights.map((w, j) => element("td", {
+        style: `--w: ${w.toFixed(3)}`, "data-gold": link(i, j) || false,
+        class: w > 0.73 ? "ex-dark" : w < 0.05 ? "ex-faint" : "",
+      }, number(w)));
+      const changed = rows.includes(i) ? "ex-changed" : "";
+      const kind = `${i === chosen ? "ex-now" : ""} ${changed}`;
+      return element("tr", { class: kind, style: `--i: ${i}` },
+        element("th", { scope: "row" }, name), ...cells);
+    });
     const { scores, weights, word, best } = steps[chosen];
     map.classList.remove("ex-fresh");
     map.classList.toggle("ex-many", read.length > 14);
     map.style.setProperty("--columns", read.length);
     map.replaceChildren(
-      element("caption", {}, "Attention weights: a row for each word that is written, a ",
-        "column for each word that is read."),
-      element("thead", {}, element("tr", {}, element("td"), ...top)),
+      element("caption", {}, "Attention weights: a row for each word that is written, ",
+        "a column for each word that is read."),
+      element("thead", {}, element("tr", {}, element("td"), ...heads)),
       element("tbody", {}, ...body),
-      element("tfoot", {}, element("tr", {}, element("th", { scope: "row" }, `scores, step ${chosen + 1}`),
+      element("tfoot", {}, element("tr", {},
+        element("th", { scope: "row" }, `scores, step ${chosen + 1}`),
         ...scores.map((score) => element("td", {}, number(score))))));
-    text.replaceChildren(element("span", { lang }, sentenceOf(steps)), ...story(newWords, rows, link));
+    text.replaceChildren(
+      element("span", { lang }, sentenceOf(steps)), ...story(newWords, rows, link));
     const most = weights.indexOf(Math.max(...weights));
-    said.textContent = `Step ${chosen + 1} of ${steps.length} writes ${quoted(word)}. The ` +
-      `largest weight, ${number(weights[most])}, is on ${quoted(read[most])}. The most ` +
-      "probable words, to press:";
+    said.textContent =
+      `Step ${chosen + 1} of ${steps.length} writes ${quoted(word)}. ` +
+      `The largest weight, ${number(weights[most])}, is on ${quoted(read[most])}. ` +
+      "The most probable words, to press:";
     const ids = best.slice(0, CHOICES), now = model.targetIds.get(word);
     if (!ids.includes(now)) ids.push(now);
-    choices.replaceChildren(...ids.map((id, k) => element("button", {
-      type: "button", lang, "data-key": `choice${k}`, "aria-pressed": id === now,
-      style: `--w: ${steps[chosen].chances[id].toFixed(3)}`,
-      onclick: () => force(model.target[id]),
-    }, element("span", {}, ...glossed(model.target[id])),
-    element("span", {}, steps[chosen].chances[id].toFixed(2)))));
+    choices.replaceChildren(...ids.map((id, k) => {
+      const chance = steps[chosen].chances[id], one = model.target[id];
+      return element("button", {
+        type: "button", lang, "data-key": `choice${k}`, "aria-pressed": id === now,
+        style: `--w: ${chance.toFixed(3)}`, onclick: () => force(one),
+      }, element("span", {}, ...glossed(one)), element("span", {}, number(chance)));
+    }));
     other.value = "";
     again.disabled = !forced.size && !erased.size;
     if (focused) root.querySelector(`[data-key="${focused}"]`)?.focus();
   }
 
-  // What changed against the translation left alone, and how the rows fit the gold links.
+  // What differs from the model left alone, and how the rows fit the gold links.
   function story(newWords, rows, link) {
     const told = [];
     if (forced.size || erased.size) told.push(
       `Left alone, the model writes ${quoted(sentenceOf(free))} `,
-      newWords.length ? `Other words: ${places(newWords)}. ` : "The words are the same. ",
-      rows.length ? `The first row with other weights: ${rows[0] + 1}. ` : "The weights are the same. ");
+      newWords.length ? `Other words: ${places(newWords)}. ` : "No other word. ",
+      rows.length ? `The first row with other weights: ${rows[0] + 1}. `
+        : "The weights are the same. ");
     const linked = steps.map(({ weights }, i) => weights.map((_, j) => link(i, j)));
     const own = linked.map((row, i) => row.some(Boolean) &&
       row[steps[i].weights.indexOf(Math.max(...steps[i].weights))]);

@@ -103,8 +103,8 @@ def program():
 def settings(models, sentences, pairs=()):
     """What explorer.js is told, as plain values.
 
-    models: their names. pairs: `Pair`s; where a model writes the target of one, the
-    links are framed. With them go glosses, an English word for each Chinese one.
+    models: their names. pairs: each a `Pair`; where a model writes the target of one,
+    its links are framed. With them go glosses, an English word for each Chinese one.
     """
     rows = (VILLAGE_FOLDER / "glosses.tsv").read_text("utf-8").splitlines()[2:]
     gold = [

@@ -60,39 +60,29 @@ def _bleu_of_counts(counts) -> float:
     return BLEU.compute_bleu(parts[:4], parts[4:], sys_len, ref_len, "exp").score
 
 
-def text_scores(hypotheses, references, lang=None) -> dict[str, float]:
+def text_scores(hypotheses, references, lang=None) -> dict[str, float | str]:
     """Corpus scores of plain texts, as sacrebleu counts them.
 
     bleu: letter case counts; bleu_lower: it doesn't; chrf: chrF2. BLEU's tokens are
     sacrebleu's own, so figures compare with other people's: 13a, by character where
     lang has no spaces, intl where most letters of the references are of a script that
-    13a knows no punctuation of; `text_signatures` says how they were made. Takes and
-    raises what `bleu` does.
+    13a knows no punctuation of; signature says how it was made. Takes and raises what
+    `bleu` does.
     """
-    return {
-        name: _corpus_score(scorer, hypotheses, references)
-        for name, scorer in _text_scorers(lang, references).items()
-    }
-
-
-def text_signatures(lang=None, references=()) -> dict[str, str]:
-    """The sacrebleu signatures of `text_scores`."""
-    scorers = _text_scorers(lang, references)
-    for scorer in scorers.values():
-        scorer.corpus_score(["a"], [["a"]])  # a signature counts the references
-    return {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
-
-
-def _text_scorers(lang, references):
     letters = [c for text in references for c in text if c.isalpha()]
     known = sum(c < KNOWN_TO_13A for c in letters) >= len(letters) / 2
     tokens = "zh" if lang == "zh" else "char" if lang in UNSPACED else None
     tokens = tokens or ("13a" if known else "intl")
-    return {
+    scorers = {
         "bleu": BLEU(tokenize=tokens),
         "bleu_lower": BLEU(tokenize=tokens, lowercase=True),
         "chrf": CHRF(),
     }
+    scores = {
+        name: _corpus_score(scorer, hypotheses, references)
+        for name, scorer in scorers.items()
+    }
+    return scores | {"signature": str(scorers["bleu"].get_signature())}
 
 
 def words_13a(text) -> list[str]:

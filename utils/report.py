@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 from utils.checkpoint import load_checkpoint, require_equal, save_checkpoint
 from utils.data_check import is_long
 from utils.decoding import MAX_SOURCE, translate
-from utils.metrics import text_scores, text_signatures
+from utils.metrics import text_scores
 
 SEARCHES = {"greedy": {}, "beam": {"beam_size": 5, "length_penalty": 1.0}}
 # What may be new when a training is resumed; the files are known by their checksum.
@@ -149,14 +149,14 @@ def finish(fitted, corpus, out):
     say(f"the best epoch by validation loss is {best_epoch}: {path}")
     notes = load_checkpoint(path).notes
     if (pairs := corpus.splits.get("test")) and "test" not in notes:
-        references, lang = corpus.target_texts("test"), corpus.target_lang
-        scores = {"signature": text_signatures(lang, references)["bleu"]}
+        references, scores = corpus.target_texts("test"), {}
         fits = [p.source for p in pairs if not is_long(p.source, vocabs[0], MAX_SOURCE)]
         for name, search in SEARCHES.items():
             found = zip(fits, translate(model, fits, *vocabs, **search), strict=True)
             text_of = {source: best.text for source, best in found}
             texts = [text_of.get(pair.source, "") for pair in pairs]
-            scores[name] = text_scores(texts, references, lang)
+            scores[name] = text_scores(texts, references, corpus.target_lang)
+            scores["signature"] = scores[name].pop("signature")
         notes["test"] = scores | {"sentences": len(pairs)}
         save_checkpoint(path, model, *vocabs, notes=notes)
     if scores := notes.get("test"):

@@ -112,8 +112,8 @@ class SubwordVocab(Vocab):
         """Ids of a text, each unit cut in one of the eight best ways, which is drawn.
 
         By the way's probability to the power alpha: subword regularisation (Kudo, 2018,
-        section 3.1). rng: a random.Random. Raises ValueError for byte pairs, which have
-        no probabilities.
+        section 3.1). rng: a random.Random. Raises RuntimeError for byte pairs, which
+        have no probabilities.
         """
         ids = []
         for unit in units(text):
@@ -131,10 +131,7 @@ class SubwordVocab(Vocab):
     def _find_ways(self, unit):
         if unit == SPACE:
             return [self._cut(unit)], [0.0]
-        try:
-            ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
-        except RuntimeError as error:
-            raise ValueError("byte pairs are cut in one way only") from error
+        ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
         score = self._pieces.get_score  # a log-probability
         return ways, [sum(map(score, way)) for way in ways]
 
@@ -169,13 +166,11 @@ class SampledLoader(BatchLoader):
 
     def epoch_ids(self, k):
         rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
-        return [
-            tuple(
-                [*vocab.sample(text, rng, self.alpha), EOS_ID]
-                for vocab, text in zip(self.vocabs, pair[:2], strict=True)
-            )
-            for pair in self.pairs
-        ]
+
+        def cut(vocab, text):
+            return [*vocab.sample(text, rng, self.alpha), EOS_ID]
+
+        return [tuple(map(cut, self.vocabs, pair[:2])) for pair in self.pairs]
 
 
 def drawn(pieces):

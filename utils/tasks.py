@@ -209,28 +209,23 @@ DATE_FORMS = (
 NEW_FORMS = ("{month} the {nth}, {year}", "{year}/{mm}/{dd}")
 SPACE = "␣"
 DATE_SIZES = {"train": 8000, "valid": 500, "test": 500, "new": 500, "form": 500}
-# Where the parts of a date stand in its ISO form, such as 1998-03-07.
-ISO_PLACES = {
-    "year": (0, 1, 2, 3),
-    **dict.fromkeys(("month", "mon", "mm"), (5, 6)),
-    **dict.fromkeys(("d", "dd", "nth"), (8, 9)),
-}
+YEAR, MONTH, DAY = range(4), range(5, 7), range(8, 10)  # their places in 1998-03-07
 
 
 def date_parts(day):
-    """What the fields of a form stand for."""
+    """What the fields of a form stand for, and the places of that in ISO form."""
     n, name = day.day, MONTHS[day.month - 1]
     last = 0 if n in (11, 12, 13) else n % 10
     ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
     return {
-        "year": str(day.year),
-        "month": name,
-        "mon": name[:3],
-        "mm": f"{day.month:02}",
-        "d": str(n),
-        "dd": f"{n:02}",
-        "nth": f"{n}{ending}",
-        "weekday": WEEKDAYS[day.weekday()],
+        "year": (str(day.year), YEAR),
+        "month": (name, MONTH),
+        "mon": (name[:3], MONTH),
+        "mm": (f"{day.month:02}", MONTH),
+        "d": (str(n), DAY),
+        "dd": (f"{n:02}", DAY),
+        "nth": (f"{n}{ending}", DAY),
+        "weekday": (WEEKDAYS[day.weekday()], ()),
     }
 
 
@@ -245,7 +240,7 @@ def write_date(day, form):
         source += literal
         if field is None:
             continue
-        places, text = ISO_PLACES.get(field, ()), parts[field]
+        text, places = parts[field]
         digits = sum(map(str.isdigit, text))
         for k, i in enumerate(places):
             if digits:

@@ -37,10 +37,10 @@ def check_tokens(tokens):
     return tokens
 
 
-def check_text(text) -> str:
+def check_text(text, name="a text") -> str:
     """Return text; TypeError, in words, if it is no string."""
     if not isinstance(text, str):
-        raise TypeError(f"expected a text as a string, got {text!r:.99}")
+        raise TypeError(f"expected {name} as a string, got {text!r:.99}")
     return text
 
 
@@ -66,13 +66,11 @@ def tokenize(text: str, lang: str, words=None) -> list[str]:
 
 def _tokenize_chinese(text, words):
     rules = _SPACED if _SPACED_HAN.search(text) else _RULES["zh"]  # segmented, or not
-    pieces = [
-        [_FULL_WIDTH.get(unit, unit) for unit in rules.findall(piece)]
-        for piece in text.split()
-    ]
-    if words is None:
-        return [unit for units in pieces for unit in units]
-    return [word for units in pieces for word in _cut_by_words(units, words)]
+    found = []
+    for piece in text.split():
+        units = [_FULL_WIDTH.get(unit, unit) for unit in rules.findall(piece)]
+        found += units if words is None else _cut_by_words(units, words)
+    return found
 
 
 def _cut_by_words(units, words):
@@ -183,14 +181,10 @@ class Vocab:
 
         Raises TypeError for anything else.
         """
-        if not isinstance(sentence, (list, tuple)):
-            words = tokenize(sentence, self.lang, self)
-        elif all(isinstance(word, str) for word in sentence):
-            words = list(sentence)
+        if isinstance(sentence, (list, tuple)):
+            words = [check_text(word, "a word") for word in sentence]
         else:
-            raise TypeError(
-                f"expected a list of words as strings, got {sentence!r}"[:99]
-            )
+            words = tokenize(sentence, self.lang, self)
         ids = [self.token_to_idx[word] if word in self else UNK_ID for word in words]
         found = Encoded(ids, words, [word for word in words if word not in self])
         return (

@@ -17,7 +17,7 @@ from utils import files
 from utils.alignment import pharaoh_links
 from utils.checkpoint import load_checkpoint
 from utils.decoding import require_attention, require_room, translate
-from utils.metrics import text_scores, text_signatures
+from utils.metrics import text_scores
 from utils.options import make_parser, open_streams, setting
 from utils.processes import Machine
 from utils.report import score_line
@@ -132,8 +132,9 @@ def say_scores(scored, references, lang):
     elif len(references) != len(texts):
         many = f"{len(references):,} references for {len(texts):,} lines"
         raise ValueError(f"not scored: {many}")
-    print(score_line(text_scores(texts, references, lang)), file=sys.stderr)
-    print(f"BLEU is {text_signatures(lang, references)['bleu']}", file=sys.stderr)
+    scores = text_scores(texts, references, lang)
+    print(score_line(scores), file=sys.stderr)
+    print(f"BLEU is {scores['signature']}", file=sys.stderr)
 
 
 def draw(path, found, count):

@@ -1,9 +1,9 @@
-// The attention model of the course in JavaScript, without a framework: greedy search by
-// a file of data/models as it is. Letters: S source words with <eos>, H units, V words.
+// The attention model of the course in JavaScript, without a framework: greedy search
+// by a file of data/models as it is. S source words with <eos>, H units, V words.
 
 const [BOS, EOS, UNK] = [1, 2, 3]; // ids; 0 is <pad>
 
-// --- a safetensors file ---------------------------------------------------------------
+// --- a safetensors file -------------------------------------------------------------
 
 function fromHalf(bits) {
   const sign = bits >> 15 ? -1 : 1, exponent = (bits >> 10) & 31, rest = bits & 1023;
@@ -17,8 +17,9 @@ export function readModel(buffer) {
   const text = new TextDecoder().decode(new Uint8Array(buffer, 8, size));
   const { __metadata__: metadata, ...entries } = JSON.parse(text);
   const header = JSON.parse(metadata.header), weights = {};
-  for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
-    const bytes = buffer.slice(8 + size + from, 8 + size + to);
+  for (const [name, { dtype, shape, data_offsets }] of Object.entries(entries)) {
+    const [from, to] = data_offsets.map((offset) => 8 + size + offset);
+    const bytes = buffer.slice(from, to);
     const data = dtype === "F16"
       ? Float32Array.from(new Uint16Array(bytes), fromHalf) : new Float32Array(bytes);
     weights[name.replace(/^model\./, "")] = { data, columns: shape[1] };
@@ -26,7 +27,7 @@ export function readModel(buffer) {
   return new Translator(weights, header);
 }
 
-// --- text -----------------------------------------------------------------------------
+// --- text ---------------------------------------------------------------------------
 
 const CLITIC = "(?:n't|'(?:d|ll|m|re|s|ve))(?![\\p{L}\\p{N}_])"; // do n't, baker 's
 const WORD = "[\\p{L}\\p{N}]+(?:['-][\\p{L}\\p{N}]+)*";
@@ -57,14 +58,16 @@ export function distance(a, b) {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
-    for (let j = 1; j <= b.length; j++)
-      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] !== b[j - 1])));
+    for (let j = 1; j <= b.length; j++) {
+      const exchanged = row[j - 1] + (a[i - 1] !== b[j - 1]);
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, exchanged));
+    }
     row = next;
   }
   return row[b.length];
 }
 
-// --- the model ------------------------------------------------------------------------
+// --- the model ----------------------------------------------------------------------
 
 // y = W x + b, for W (rows, columns) and x (columns,).
 function affine(W, x, b) {
@@ -96,8 +99,9 @@ export function softmax(scores) {
 export class Translator {
   constructor(weights, { config, src_vocab, tgt_vocab }) {
     const { kind, bidirectional, num_layers, reach } = config;
-    const runs = kind === "attention" || (kind === "local" && config.place !== "predicted");
-    if (!runs || !bidirectional || num_layers !== 1 || weights["decoder.bridge.map.weight"])
+    const runs = kind === "attention" || (kind === "local" && "reach" in config);
+    const plain = bidirectional && num_layers === 1 && config.place !== "predicted";
+    if (!runs || !plain || weights["decoder.bridge.map.weight"])
       throw new Error(`a page can't run this model: ${JSON.stringify(config)}`);
     Object.assign(this, { weights, reach: reach ?? Infinity, lang: tgt_vocab[0] });
     [this.source, this.target] = [src_vocab[1], tgt_vocab[1]];
@@ -132,7 +136,8 @@ export class Translator {
     const forwards = read("", words);
     const backwards = read("_reverse", words.reverse()).reverse();
     const annotations = forwards.map((h, j) => joined(h, backwards[j]));
-    const keys = annotations.map((h) => affine(this.weights["decoder.attention.W_k.weight"], h));
+    const U = this.weights["decoder.attention.W_k.weight"];
+    const keys = annotations.map((h) => affine(U, h));
     return { annotations, keys, state: joined(forwards.at(-1), backwards[0]) };
   }
 
@@ -149,19 +154,22 @@ export class Translator {
     return { scores, weights, context };
   }
 
-  // Source words without <eos> -> the steps of greedy search: { word, scores and weights
-  // (S,), chances (V,), best: the ids that may be written, the most probable first }.
+  // Source words without <eos> -> the steps of greedy search: { word, scores, weights
+  // (S,), chances (V,), best: ids that may be written, the most probable first }.
   // forced: Map of steps, from 0, to words. erased: Set of places read as <unk>.
   translate(words, forced = new Map(), erased = new Set()) {
-    const id = (word, j) => this.knows(word) && !erased.has(j) ? this.sourceIds.get(word) : UNK;
+    const id = (word, j) =>
+      this.knows(word) && !erased.has(j) ? this.sourceIds.get(word) : UNK;
     const source = this.encode([...words.map(id), EOS]);
-    const { "decoder.embedding.weight": embedding, "decoder.dense.weight": dense } = this.weights;
-    const steps = [];
+    const embedding = this.weights["decoder.embedding.weight"];
+    const dense = this.weights["decoder.dense.weight"];
+    const bias = this.weights["decoder.dense.bias"], steps = [];
     let { state } = source, last = BOS;
     while (last !== EOS && steps.length < 2 * words.length + 12) {
       const { scores, weights, context } = this.attend(source, state, steps.length);
-      state = this.gru("decoder.rnn.*_l0", joined(context, row(embedding, last)), state);
-      const chances = softmax(affine(dense, state, this.weights["decoder.dense.bias"]));
+      const x = joined(context, row(embedding, last));
+      state = this.gru("decoder.rnn.*_l0", x, state);
+      const chances = softmax(affine(dense, state, bias));
       const ids = chances.map((_, k) => k).slice(EOS); // <pad> and <bos> aren't written
       const best = ids.sort((a, b) => chances[b] - chances[a]);
       last = this.targetIds.get(forced.get(steps.length)) ?? best[0];

@@ -1,8 +1,9 @@
-"""The site: what is changed for it, and its numbers.
+"""The site: what is changed for it, and where the explorer is alive.
 
 The site itself is built and checked by `make site`.
 """
 
+import base64
 import io
 import json
 import re
@@ -13,10 +14,13 @@ from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from tools.site import check, heatmap_page, source, steps
+from tools.site import check, heatmap_page, source
 from utils.checkpoint import load_checkpoint
+from utils.explorer import explore
 from utils.figures import alternative_text
 from utils.plotting import plot_curves, show_heatmap
+
+HOME = tuple("she does not have a blue boat .".split())
 
 
 def test_links_to_what_is_no_page_lead_to_the_forge():
@@ -86,17 +90,16 @@ def test_a_figure_is_cut_between_its_panels_for_a_phone(dark, widths):
 
 def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
     view = {"application/vnd.jupyter.widget-view+json": {}}
-    texts = "Explorer(children=(HBox(", "  0%|   | 0/748 [00:00<?, ?batch/s]"
-    outputs = [new_output("display_data", view | {"text/plain": t}) for t in texts]
+    bar = {"text/plain": "  0%|   | 0/748 [00:00<?, ?batch/s]"}
     folded = {"jupyter": {"outputs_hidden": True}}
     cells = [new_markdown_cell("# Title"), new_code_cell("fetch()", id="colab")]
+    outputs = [new_output("display_data", view | bar)]
     cells.append(new_code_cell("1", metadata=folded, outputs=outputs))
     notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
     _, ways, cell = notebook.cells
     assert "HEAD?labpath=notebooks/x" in ways.source
     assert cell.metadata["tags"] == ["hide-output", "hide-input"]
-    explorer, bar = (output["data"] for output in cell.outputs)
-    assert "explorer.html" in explorer["text/html"] and not bar
+    assert cell.outputs[0].data == {}
 
 
 def test_taught_classes_are_open_then_toys_and_all_other_code_is_folded():
@@ -127,20 +130,6 @@ def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
 
 
 @pytest.mark.slow
-def test_the_stored_steps_are_the_models_own():
-    stored = json.loads((steps.HERE / "steps.json").read_text(encoding="utf-8"))
-    again = steps.steps()
-    for old, new in zip(stored["sentences"], again["sentences"], strict=True):
-        assert (old["source"], old["text"]) == (new["source"], new["text"])
-        for before, after in zip(old["steps"], new["steps"], strict=True):
-            assert before["word"] == after["word"]
-            assert before["weights"] == pytest.approx(after["weights"], abs=0.005)
-            assert before["scores"] == pytest.approx(after["scores"], abs=0.05)
-    for name in ("query", "context", "after"):
-        assert stored["one"][name] == pytest.approx(again["one"][name], abs=0.005)
-
-
-@pytest.mark.slow
 def test_the_page_about_heatmaps_says_what_was_measured(offscreen):
     found = heatmap_page.page()
     page = source.HERE / "pages" / "is_the_heatmap_right.md"
@@ -156,3 +145,35 @@ def test_links_to_nobody_are_counted(tmp_path):
     link = '<a href="https://mybinder.org/v2/gh/{}/learning-to-align/HEAD">OWNER/</a>'
     (tmp_path / "a.html").write_text(link.format("OWNER") * 2 + link.format("me"))
     assert check.without_owner(tmp_path) == 2
+
+
+@pytest.mark.parametrize("name", ["French", "as it is"])
+def test_an_explorer_is_alive_if_the_site_has_its_model(name):
+    """Another one, of a model that its notebook trained, stays a picture."""
+    text = f"Explorer({[name]}, ['I love to eat apples.', 'A <b>cat</b>'])"
+    picture = base64.b64encode(png([])).decode()
+    known = {"image/png": {"width": 500, "height": 10, "alt": "a heatmap"}}
+    data = {"text/plain": text, "image/png": picture}
+    for more in ({}, {"application/vnd.jupyter.widget-view+json": {}}):
+        output = new_output("execute_result", data | more, metadata=known)
+        cells = [new_markdown_cell("# T"), new_code_cell("1", outputs=[output])]
+        notebook, figures = source.site_notebook(
+            new_notebook(cells=cells), "notebooks/x", set()
+        )
+        html = notebook.cells[-1].outputs[0].data["text/html"]
+        if name == "French":
+            assert "fetch" in html and "../_static/village-en-fr" in html
+            assert "<b>" not in html and not figures
+            gold = json.loads(re.search(r'"gold": (\[.*?\]), "gl', html)[1])
+            assert gold[0]["target"] == "j' aime manger des pommes ."
+        else:
+            assert 'alt="a heatmap."' in html and len(figures) == 1
+
+
+def test_the_home_page_has_true_links_in_both_languages():
+    """In French the model writes the true translation of the first sentence."""
+    pairs = [p for p in source.village_pairs() if p.source == HOME]
+    assert [pair.target[0] for pair in pairs] == ["elle", "她"]
+    saved = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")
+    found = explore(saved.model, source.HOME[0], saved.src_vocab, saved.tgt_vocab)
+    assert tuple(found.tokens[:-1]) == pairs[0].target

@@ -300,8 +300,8 @@ NO_TEXT, NO_PENALTY = "text as a string, got", "at least 0 and finite, got"
     "call, message",
     [
         (lambda: tell(" \n\t"), "nothing to translate"),
-        (lambda: tell(None), f"{NO_TEXT} NoneType"),
-        (lambda: tell(["one", 2]), f"{NO_TEXT} int"),
+        (lambda: tell(None), f"{NO_TEXT} None"),
+        (lambda: tell(["one", 2]), f"{NO_TEXT} 2"),
         (lambda: tell("one " * (MAX_SOURCE + 1)), "201 words.*split a longer"),
         (lambda: tell([["one"], []]), "sentence 1 has no word"),
         (lambda: translate_tokens(None, ["two"], VOCAB, VOCAB), "expected a list of"),

@@ -170,7 +170,7 @@ SMALL = Vocab([["a"]], "en")
         (lambda: tokenize(None, "en"), TypeError, "text as a string, got None"),
         (lambda: tokenize("a", "EN"), ValueError, "unknown language 'EN'"),
         (lambda: detokenize("hello", "en"), TypeError, "got the string 'hello': split"),
-        (lambda: SMALL.encode(["a", 3]), TypeError, "words as strings, got .'a', 3"),
+        (lambda: SMALL.encode(["a", 3]), TypeError, "a word as a string, got 3"),
         (lambda: Vocab(["a b"], "en"), TypeError, "got the string 'a b': split it"),
         (lambda: Vocab([[PAD]], "en"), ValueError, "'<pad>' occurs in the text"),
         (lambda: SMALL.to_tokens([4, -1]), IndexError, "id -1 is outside .*: 0 to 4"),

@@ -95,7 +95,7 @@ def test_it_trains_stores_and_reports(trained):
 
 def test_it_goes_on(run, trained, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(report, "text_signatures", None)  # scored again, it would fail
+        patch.setattr(report, "text_scores", None)  # scored again, it would fail
         again = run("--resume --out model")
     assert "epochs done: 1 of 1, each 3 batches of 32; learning" in "".join(again[:6])
     scored = trained[1].index("the test split, 12 sentences, scored once:")

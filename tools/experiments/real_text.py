@@ -123,6 +123,7 @@ def scores(found, corpus, split="valid"):
     """BLEU, chrF, and how long the translations are beside the references, in words."""
     references = corpus.target_texts(split)
     figures = text_scores(found, references, corpus.target_lang)
+    del figures["signature"]
     figures["length"] = len(" ".join(found).split()) / len(" ".join(references).split())
     return {name: round(value, 3) for name, value in figures.items()}
 

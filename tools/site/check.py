@@ -194,7 +194,7 @@ def main():
         )
         return
     count, start = 0, time.monotonic()
-    with chromium.page() as page:
+    with chromium.page(reduced_motion="reduce") as page:  # what appears is there
         for path, sentence in check(page, Path(sys.argv[1])):
             print(f"{path}: {sentence}", flush=True)
             count += 1

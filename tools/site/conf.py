@@ -25,7 +25,7 @@ nitpicky = False
 # --- notebooks, as they were committed ------------------------------------------
 
 nb_execution_mode = "off"
-nb_ipywidgets_js = {}  # source.py puts something in the place of widgets
+nb_ipywidgets_js = {}  # no widget lives here
 nb_code_prompt_show = "Show the {type}"
 nb_code_prompt_hide = "Hide the {type}"
 nb_output_stderr = "show"
@@ -59,12 +59,16 @@ html_favicon = "favicon.svg"
 html_theme_options = {"top_of_page_buttons": []}
 html_static_path = [
     "site.css",
-    "explorer.js",
     "search.js",
+    "../../utils/explorer.css",
+    "../../utils/explorer.js",
+    "../../utils/translator.js",
+    "../../data/models/village-en-fr.safetensors",
+    "../../data/models/village-en-zh.safetensors",
     "../../build/tools/node_modules/mathjax/es5/tex-svg.js",
 ]
 html_extra_path = ["../../build/site-extra"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "explorer.css"]
 html_js_files = ["search.js"]
 mathjax_path = "tex-svg.js"
 html_copy_source = False

@@ -7,12 +7,14 @@ the pages of tools/site, and a page for each module of utils. build/site-extra h
 is copied to the site as it is: figures, and the notebooks, to download. Nothing is run.
 """
 
+import ast
 import base64
 import html
 import io
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -21,8 +23,10 @@ from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
 from tools.site import heatmap_page
-from tools.site.drawings import explorer, one_step
+from utils.corpora import load_village
+from utils.explorer import settings
 from utils.figures import COLOUR_BAR, alternative_text
+from utils.text import tokenize
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,6 +45,19 @@ ANSWERED = re.compile(r"^(\| \d\d\.\d \|.+?\|).+\|$", re.MULTILINE)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
 BINDER = "https://mybinder.org/v2/gh"
+MODELS = {  # those that a page can load
+    "French": "village-en-fr.safetensors",
+    "Chinese": "village-en-zh.safetensors",
+}
+HOME = [  # sentences for the explorer of the home page
+    "She does not have a blue boat.",
+    "This blue door is old.",
+    "The young man who Eva knows is tired.",
+    "The old hat is not blue.",
+    "The fish eats the cat.",
+    "I love to eat apples.",
+    "The girl sings in the garden.",
+]
 FORGE = f"github.com/{OWNER}/learning-to-align"
 NOT_YET = "Not attempted yet"  # what a check says on an exercise as it is given
 TAUGHT = "# mirror:"  # the first words of a cell that shows a class of utils
@@ -154,9 +171,14 @@ def site_notebook(notebook, place, pages):
         cell.outputs = [o for o in cell.outputs if NOT_YET not in o.get("text", "")]
         for number, output in enumerate(cell.outputs):
             data = output.get("data", {})
-            if "application/vnd.jupyter.widget-view+json" in data:
-                output.data = data = without_kernel(data.get("text/plain", ""))
-            if "image/png" in data:
+            view = data.pop("application/vnd.jupyter.widget-view+json", None)
+            if view is not None and "image/png" not in data:
+                data.clear()  # a progress bar, before its first step
+            text = data.get("text/plain", "")
+            said = text.startswith("Explorer(") and ast.literal_eval(text[8:])
+            if said and set(said[0]) <= MODELS.keys():
+                data["text/html"] = explorer(*said, up="../")
+            elif "image/png" in data:
                 stem = f"figures/{Path(place).stem}-{cell.id}-{number}"
                 known = output.metadata["image/png"]
                 pictures = [base64.b64decode(data["image/png"])]
@@ -169,13 +191,40 @@ def site_notebook(notebook, place, pages):
     return notebook, figures
 
 
-def without_kernel(text):
-    """What stands in the place of a widget: a page for the explorer, else nothing."""
-    if not text.startswith("Explorer("):
-        return {}  # a progress bar, before its first step
-    page = "../explorer.html"
-    said = f'This site has <a href="{page}">an explorer that needs no kernel</a>.'
-    return {"text/html": f"<p>{said}</p>"}
+def explorer(models, sentences, up=""):
+    """The HTML of an explorer, begun when it is seen; up: the way to the site's root.
+
+    The true links of sentences of the Village are framed.
+    """
+    wanted = {tuple(tokenize(sentence, "en")) for sentence in sentences}
+    pairs = [pair for pair in village_pairs() if pair.source in wanted]
+    told = json.dumps(settings(models, sentences, pairs), ensure_ascii=False)
+    told = told.replace("<", "\\u003c")
+    files = {name: f"{up}_static/{MODELS[name]}" for name in models}
+    return f"""<div class="explorer"><p>The explorer needs JavaScript.</p></div>
+<link rel="modulepreload" href="{up}_static/translator.js">
+<script type="module">
+import {{ mount }} from "./{up}_static/explorer.js";
+const files = {json.dumps(files)};
+async function load(name) {{
+  const answer = await fetch(files[name]);
+  if (!answer.ok) throw new Error(answer.statusText);
+  return answer.arrayBuffer();
+}}
+const here = document.querySelector("div.explorer");
+new IntersectionObserver(([seen], watch) => {{
+  if (!seen.isIntersecting) return;
+  watch.disconnect();
+  mount(here, {told}, load);
+}}).observe(here);
+</script>
+"""
+
+
+@cache
+def village_pairs():
+    corpora = [load_village("en", language) for language in ("fr", "zh")]
+    return [pair for c in corpora for split in c.splits.values() for pair in split]
 
 
 def panels(picture, width, least=250):
@@ -316,11 +365,7 @@ def main():
         shutil.copy(path, EXTRA / place)
         for name, picture in figures.items():
             (EXTRA / "notebooks" / name).write_bytes(picture)
-    steps = json.loads((HERE / "steps.json").read_text(encoding="utf-8"))
-    written["one_step.html"], written["explorer.html"] = (
-        one_step(steps),
-        explorer(steps),
-    )
+    written["explorer.html"] = explorer(MODELS, HOME)
     for path in (HERE / "pages").iterdir():
         text = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
         if path.suffix == ".md":
