@@ -16,7 +16,10 @@ from packaging.utils import canonicalize_name
 
 BINDER = ROOT / "binder"
 PIN = re.compile(r"^(?: +- )?([\w.-]+)==?([\d.]+)", re.MULTILINE)
-OWNED = re.compile(r"(?:github\.com|/gh)(?:/|%2F)([\w.-]+)(?:/|%2F)learning-to-align\b")
+OWNED = re.compile(
+    r"(?:(?:github\.com|/gh)(?:/|%2F)|https://)([\w-]+)(?:/|%2F|\.github\.io/)"
+    r"learning-to-align\b"
+)
 OWNERS = {
     ".md",
     ".ipynb",
