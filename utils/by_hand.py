@@ -173,8 +173,11 @@ class AttentionSteps(torch.autograd.Function):
         rows = d_states, d_contexts, d_gates, d_from_state, from_state, weights, *slopes
         for step in reversed(list(zip(*(x.split(counts) for x in rows), strict=True))):
             d_new, d_context, d_gate, d_by_state, by_state, weight, *slope = step
-            n = len(weight)
-            kept = gru_step_backward(d_s[:n] + d_new, slope, d_gate, d_by_state[:, H:])
+            n, (to_gates, to_state, z) = len(weight), slope
+            d_new = (d_s[:n] + d_new)[:, None]  # (n, 1, H): at s_i
+            torch.mul(d_new, to_gates, out=d_gate.unflatten(1, (3, H)))
+            torch.mul(d_new, to_state, out=d_by_state[:, H:].unflatten(1, (3, H)))
+            kept = d_new[:, 0] * z  # what goes to s_{i-1} without passing a gate
             d_context.addmm_(d_gate, W_c)
             features = tanh_(torch.add(keys[:n], by_state[:, None, :H], out=block[:n]))
             d_query = attend_backward(
@@ -210,10 +213,11 @@ def gru_step(gates, from_state, s, new_s):
 
 
 def gru_slopes(gates, from_state, states):
-    """What `gru_step_backward` multiplies by, for all steps at once.
+    """What the gradient at a new state is multiplied by, for all steps at once.
 
-    For both parts of r, z, n (..., 3, H) each; and z (..., H). gates and from_state as
-    `gru_step` left them, stacked; states: those before a step.
+    For the input's part of r, z, n (..., 3, H), for the state's, and for the old state
+    (..., H). gates and from_state as `gru_step` left them, stacked; states: those
+    before a step.
     """
     r, z, n = gates.chunk(3, dim=-1)
     to_n = (1 - z) * (1 - n * n)
@@ -221,18 +225,6 @@ def gru_slopes(gates, from_state, states):
     to_r = to_n * from_state[..., -n.shape[-1] :] * r * (1 - r)
     to_gates, to_state = (to_r, to_z, to_n), (to_r, to_z, to_n * r)
     return torch.stack(to_gates, -2), torch.stack(to_state, -2), z
-
-
-def gru_step_backward(d_s, slopes, d_gates, d_from_state):
-    """The gradient d_s (..., H) at the new state -> at both parts of r, z, n.
-
-    Fills d_gates and d_from_state (..., 3H); returns what goes to the old state
-    without passing a gate. slopes: those of this step.
-    """
-    to_gates, to_state, z = slopes
-    torch.mul(d_s[..., None, :], to_gates, out=d_gates.unflatten(-1, (3, -1)))
-    torch.mul(d_s[..., None, :], to_state, out=d_from_state.unflatten(-1, (3, -1)))
-    return d_s * z
 
 
 def attend_backward(d_context, values, weight, features, d_scores, squares, d_v):
