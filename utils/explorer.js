@@ -1,21 +1,11 @@
 // The explorer: a sentence is translated word by word, and the reader interferes.
 // It runs on a page of the site and, through anywidget, in a notebook.
+import { element } from "./element.js";
 import { detokenize, distance, readModel, tokenize } from "./translator.js";
 
 const MOST_WORDS = 30; // of a source sentence
 const CHOICES = 6; // most probable words that a step shows
 const PAUSE = 400; // milliseconds without a key after which a sentence counts as typed
-
-// An element with attributes; those whose name begins with "on" are listeners.
-function element(kind, attributes = {}, ...children) {
-  const made = document.createElement(kind);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== undefined) made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
 
 const quoted = (word) => `“${word}”`;
 const number = (x) => (x === -Infinity ? "−∞" : x.toFixed(2).replace("-", "−"));

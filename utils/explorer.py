@@ -27,6 +27,7 @@ from utils.text import BOS_ID, EOS, EOS_ID, UNK
 MAX_WORDS = 30  # of a source sentence: as many as have room
 CHOICES = 6  # most probable words that a step keeps
 HERE = Path(__file__).resolve().parent
+SCRIPTS = "element.js", "translator.js", "explorer.js"
 
 
 class Step(NamedTuple):
@@ -90,14 +91,10 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     return Exploration([*read.tokens, EOS], steps, read.unknown, text)
 
 
-def program():
-    """The two scripts as one module, which is what a widget is made of."""
-    scripts = [
-        (HERE / name).read_text("utf-8") for name in ("translator.js", "explorer.js")
-    ]
-    return re.sub(
-        r'^import .* from "./translator.js";$', "", "\n".join(scripts), flags=re.M
-    )
+def program(*names):
+    """Scripts of this folder as one module, which is what a widget is made of."""
+    scripts = "\n".join((HERE / name).read_text("utf-8") for name in names)
+    return re.sub(r'^import .* from "\./\w+\.js";$', "", scripts, flags=re.M)
 
 
 def settings(models, sentences, pairs=()):
@@ -124,7 +121,7 @@ def settings(models, sentences, pairs=()):
 class Widget(anywidget.AnyWidget):
     """The explorer in a notebook whose kernel runs."""
 
-    _esm, _css = program(), (HERE / "explorer.css").read_text("utf-8")
+    _esm, _css = program(*SCRIPTS), (HERE / "explorer.css").read_text("utf-8")
     settings = traitlets.Dict().tag(sync=True)
     files = traitlets.Dict().tag(sync=True)  # {name: bytes of a checkpoint}
 
