@@ -22,13 +22,11 @@ def drawing(kind, columns, answer, axes, rows=(), measured="measured"):
         raise ValueError(f"A drawing's kind is one of {[*MOST]}, not {kind!r}.")
     columns, rows, answer = [*columns], [*rows], np.asarray(answer, dtype=float)
     shape = (len(rows), len(columns)) if kind == "heatmap" else (len(columns),)
-    if (
-        answer.shape != shape
-        or not ((answer >= 0) & (answer < MOST[kind] + 1e-5)).all()
-    ):
+    right = (answer >= 0) & (answer < MOST[kind] + 1e-5)  # a sum may be rounded up
+    if answer.shape != shape or not right.all():
         raise ValueError(
-            f"The answer of a {kind} here has the shape {shape} and numbers from 0 to "
-            f"{MOST[kind]}; this one has the shape {answer.shape}: {answer.tolist()}."
+            f"The answer of this {kind} has the shape {shape}, with numbers from 0 to "
+            f"{MOST[kind]}; it is {answer.tolist()}, of the shape {answer.shape}."
         )
     told = {"kind": kind, "columns": columns, "rows": rows, "answer": answer.tolist()}
     return {**told, "axes": axes, "measured": measured}

@@ -21,8 +21,12 @@ def test_the_script_is_told_plain_values():
     ("kind", "answer", "message"),
     [
         ("line", [1, 2], "kind is one of .*'curve'.*not 'line'"),
-        ("curve", [1, 2, 3], r"has the shape \(2,\).*this one has the shape \(3,\)"),
-        ("shares", [0.5, 1.5], "numbers from 0 to 1; this one .*1.5"),
+        (
+            "curve",
+            [1, 2, 3],
+            r"has the shape \(2,\).*\[1.0, 2.0, 3.0\], of the shape \(3",
+        ),
+        ("shares", [0.5, 1.5], "numbers from 0 to 1; it is .*1.5"),
         ("curve", [float("nan"), 1], "numbers from 0 to 100"),
         ("heatmap", [1, 0], r"has the shape \(0, 2\)"),
     ],
