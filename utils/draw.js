@@ -1,6 +1,6 @@
 // A prediction that is drawn: the reader draws, and then sees what was measured.
 // It runs on a page of the site and, through anywidget, in a notebook.
-import { element } from "./element.js";
+import { element, keepKeys } from "./element.js";
 
 const HOW = {
   curve: "Drag across the columns to draw your curve, or use Tab and the arrow keys.",
@@ -36,7 +36,8 @@ export function mount(root, settings) {
   const unit = kind === "shares" ? 0.01 : 1; // heights are whole numbers, 0 to 100
   const number = (v) => (v * unit).toFixed(kind === "shares" ? 2 : 0);
   let drawn, done; // drawn: a height, or a column; undefined where nothing is yet
-  const button = (name, onclick) => element("button", { type: "button", onclick }, name);
+  const button = (name, onclick) =>
+    element("button", { type: "button", onclick }, name);
   const part = kind === "heatmap" ? table() : plot();
   const show = button("show what was measured", () => change(true));
   const again = button("draw again", start);
@@ -44,10 +45,9 @@ export function mount(root, settings) {
     ? document.exitFullscreen() : root.requestFullscreen());
   const said = element("p", { role: "status" });
   root.classList.add("explorer", "draw");
-  root.dataset.lmSuppressShortcuts = ""; // JupyterLab leaves the keys alone
+  keepKeys(root);
   root.replaceChildren(element("p", {}, HOW[kind]), part.root,
-    element("p", {}, show, " ", again, " ",
-      document.fullscreenEnabled ? large : ""), said);
+    element("p", {}, show, again, document.fullscreenEnabled ? large : ""), said);
   start();
 
   function start() {

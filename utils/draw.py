@@ -46,6 +46,5 @@ class Draw:
         return "Where this notebook runs in a browser, you can draw your guess here."
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        data = {"text/plain": repr(self)}
-        live = is_watched() and DrawWidget(settings=self.settings)
-        return (live._repr_mimebundle_()[0] if live else {}) | data
+        live = is_watched() and DrawWidget(settings=self.settings)._repr_mimebundle_()
+        return (live[0] if live else {}) | {"text/plain": repr(self)}

@@ -8,3 +8,10 @@ export function element(kind, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
+
+// JupyterLab takes keys for its own, unless the focused element itself says no.
+export function keepKeys(root) {
+  root.addEventListener("focusin", ({ target }) => {
+    target.dataset.lmSuppressShortcuts = "";
+  });
+}

@@ -1,6 +1,6 @@
 // The explorer: a sentence is translated word by word, and the reader interferes.
 // It runs on a page of the site and, through anywidget, in a notebook.
-import { element } from "./element.js";
+import { element, keepKeys } from "./element.js";
 import { detokenize, distance, readModel, tokenize } from "./translator.js";
 
 const MOST_WORDS = 30; // of a source sentence
@@ -68,7 +68,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
         element("p", {}, element("label", {}, "another word ", other), " ", again,
           known))));
   root.classList.add("explorer");
-  root.dataset.lmSuppressShortcuts = ""; // JupyterLab leaves the keys alone
+  keepKeys(root);
   root.replaceChildren(
     element("p", { class: "ex-ask" },
       element("label", { class: "ex-sentence" }, "English sentence ", sentence),

@@ -123,6 +123,10 @@ def test_a_first_reader_sees_a_heatmap(lab, page):
     heatmap.scroll_into_view_if_needed()
     assert heatmap.evaluate("picture => picture.naturalWidth") > 200
     assert page.get_by_text("official Jupyter news").count() == 0
+    page.get_by_label("伊娃 Eva: the").press(
+        "ArrowRight"
+    )  # the notebook leaves it alone
+    page.get_by_text("1 of 9 are drawn.").wait_for()
 
 
 def test_the_explorer_runs_in_a_notebook_and_asks_no_other_host(lab, page):
