@@ -37,6 +37,7 @@ MUST = {  # what the Chinese keeps, as often as the English has it
     "cell of a table": r"(?<!\\)\|",
 }
 SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|[*\[]")  # what is not seen of Markdown
+SHAPE = r"\([\w +]+(?:, [\w +]+)+\)"
 HAN, FULL = r"[\u3400-\u9fff]", r"[\u3001-\u303f\uff01-\uff5e“”‘’…—]"
 BOLD = re.compile(r"(\w?)\*\*(?=\S)(.+?)\*\*(?=(\w?))", re.DOTALL)
 SEEN = {  # what is wrong with Chinese as it is seen
@@ -45,9 +46,6 @@ SEEN = {  # what is wrong with Chinese as it is seen
     "no space between Chinese and Latin": rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}",
     "a space at full-width punctuation": rf"[^\s|-] {FULL}|(?![“‘…—]){FULL} {HAN}",
 }
-
-
-# --- units -------------------------------------------------------------------------
 
 
 def blocks(text):
@@ -97,9 +95,6 @@ def update(units, old):
     return new
 
 
-# --- what is wrong -----------------------------------------------------------------
-
-
 def damage(english, chinese):
     """What a translation lost, or shows otherwise than it is meant, as sentences."""
     for name, pattern in MUST.items():
@@ -114,7 +109,8 @@ def damage(english, chinese):
             yield f"bold doesn't close: a space is missing behind …{bold[-4:]}**"
         if before and re.match(r"\W", bold[0]):
             yield f"bold doesn't open: a space is missing before **{bold[:4]}…"
-    seen = re.sub(rf"{MUST['formula']}|{MUST['code']}", "x", chinese, flags=re.DOTALL)
+    signs = rf"{MUST['formula']}|{MUST['code']}|{SHAPE}"
+    seen = re.sub(signs, "x", chinese, flags=re.DOTALL)
     plain = SIGNS.sub("", seen)
     for fault, pattern in SEEN.items():
         text = seen if "space at" in fault else plain
@@ -138,16 +134,13 @@ def is_finished(po):
     return po.metadata.get("X-Finished") == "yes"
 
 
-# --- files -------------------------------------------------------------------------
-
-
 def opened(path):
-    """A PO file, there or not yet -> (its English notebook, the file's content)."""
-    english = ENGLISH / path.relative_to(CHINESE).with_suffix(".ipynb")
-    if not english.exists():
-        sys.exit(f"{path} is named after no notebook: there is no {english}.")
+    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO)."""
+    name = path.relative_to(CHINESE).with_suffix(".ipynb")
+    if not (ENGLISH / name).exists():
+        sys.exit(f"{path} is named after no notebook: there is no {ENGLISH / name}.")
     po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
-    return nbformat.read(english, as_version=4), po
+    return name, nbformat.read(ENGLISH / name, as_version=4), po
 
 
 def build(folder, english):
@@ -156,10 +149,10 @@ def build(folder, english):
     english: the folder of the English ones, to which links lead that have no Chinese.
     """
     files = {
-        path.relative_to(CHINESE).with_suffix(".ipynb"): opened(path)
-        for path in CHINESE.rglob("*.po")
+        name: (notebook, po)
+        for name, notebook, po in map(opened, CHINESE.rglob("*.po"))
+        if is_finished(po)
     }
-    files = {name: both for name, both in files.items() if is_finished(both[1])}
     for name, (notebook, po) in files.items():
         text = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
         here = folder / name
@@ -183,9 +176,9 @@ def main(command="build", *paths):
         build(ROOT / "build" / "zh", ENGLISH)
         if not (data := ROOT / "build" / "data").exists():
             data.symlink_to("../data")  # what a notebook finds as `../data`
-        return print("build/zh")
+        return
     for path in map(Path.resolve, map(Path, paths or sorted(CHINESE.rglob("*.po")))):
-        notebook, po = opened(path)
+        name, notebook, po = opened(path)
         po = update(units(notebook), po)
         path.parent.mkdir(parents=True, exist_ok=True)
         po.save(path)
@@ -194,7 +187,7 @@ def main(command="build", *paths):
             count[state] += 1
             if state != "missing":
                 print(f"{place}: {state}: {said}")
-        print(f"{path.name}: {count['missing']} missing, {count['fuzzy']} fuzzy")
+        print(f"{name}: {count['missing']} missing, {count['fuzzy']} fuzzy")
 
 
 if __name__ == "__main__":
