@@ -37,7 +37,7 @@ MUST = {  # what the Chinese keeps, as often as the English has it
     "cell of a table": r"(?<!\\)\|",
 }
 SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|[*\[]")  # what is not seen of Markdown
-SHAPE = r"\([\w +]+(?:, [\w +]+)+\)"
+SHAPE = r"\([\w. +]+(?:, ?[\w. +]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
 HAN, FULL = r"[\u3400-\u9fff]", r"[\u3001-\u303f\uff01-\uff5e“”‘’…—]"
 BOLD = re.compile(r"(\w?)\*\*(?=\S)(.+?)\*\*(?=(\w?))", re.DOTALL)
 SEEN = {  # what is wrong with Chinese as it is seen
@@ -113,7 +113,7 @@ def damage(english, chinese):
     seen = re.sub(signs, "x", chinese, flags=re.DOTALL)
     plain = SIGNS.sub("", seen)
     for fault, pattern in SEEN.items():
-        text = seen if "space at" in fault else plain
+        text = plain if "Latin" in fault or "half" in fault else seen
         for found in re.finditer(pattern, text):
             yield f"{fault}: …{text[max(found.start() - 6, 0) : found.end() + 6]}…"
 
