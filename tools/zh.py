@@ -42,6 +42,7 @@ HAN, FULL = r"[\u3400-\u9fff]", r"[\u3001-\u303f\uff01-\uff5e“”‘’…—]
 BOLD = re.compile(r"(\w?)\*\*(?=\S)(.+?)\*\*(?=(\w?))", re.DOTALL)
 SEEN = {  # what is wrong with Chinese as it is seen
     "a line break within Chinese": rf"(?:{HAN}|{FULL})\n(?:{HAN}|{FULL})",
+    "Chinese in italics, which it doesn't have": rf"(?<!\*)\*{HAN}",
     "half-width punctuation in Chinese": rf"{HAN} ?[.,;:?!()]|[,;:?!()] ?{HAN}",
     "no space between Chinese and Latin": rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}",
     "a space at full-width punctuation": rf"[^\s|-] {FULL}|(?![“‘…—]){FULL} {HAN}",
