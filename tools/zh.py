@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGLISH = ROOT / "notebooks"
 CHINESE = ENGLISH / "zh"
 
-BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*\n).)+", re.DOTALL)
+BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
