@@ -17,9 +17,9 @@ import nbformat
 import zh
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = """README.md LICENSE CITATION.cff Makefile pyproject.toml requirements.txt
-    requirements.lock .gitignore .gitattributes binder utils data notebooks/*.ipynb
-    notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md
+KEPT = """README.md README.zh-CN.md LICENSE CITATION.cff Makefile pyproject.toml
+    requirements.txt requirements.lock .gitignore .gitattributes binder utils data
+    notebooks/*.ipynb notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md
     notebooks/WHEN_IT_DOESNT_LEARN.md""".split()
 CACHES = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info")
 
@@ -30,8 +30,10 @@ SOLUTIONS = {
     re.compile(r"\[solutions\]\([^)]*\)"): "solutions that your teacher has",
     re.compile(r"\[参考答案\]\([^)]*\)"): "老师手里的参考答案",
 }
+THEIRS = re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL)
 FOR_TEACHERS = {
-    "README.md": re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL),
+    "README.md": THEIRS,
+    "README.zh-CN.md": THEIRS,
     "Makefile": re.compile(r"^# teachers\b.*?^# everyone\n", re.DOTALL | re.MULTILINE),
     "requirements.txt": re.compile(r"# Its tests\n.*?\n\n", re.DOTALL),
 }

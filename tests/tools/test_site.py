@@ -33,6 +33,21 @@ def test_links_to_what_is_no_page_lead_to_the_forge():
     forge = f"https://{source.FORGE}"
     assert changed("[a](../README.md#b)") == f"[a]({forge}/blob/HEAD/README.md#b)"
     assert changed("[a](img)") == f"[a]({forge}/tree/HEAD/notebooks/img)"
+    chinese = source.site_text("[a](../notebooks/solutions)", "zh/x.ipynb", set())
+    assert chinese == f"[a]({forge}/tree/HEAD/notebooks/solutions)"
+
+
+def test_a_chinese_notebook_is_run_from_the_learners_repository():
+    for place, forge in (
+        ("zh/x", f"{source.OWNER}/learning-to-align-learner"),
+        ("notebooks/x", f"{source.OWNER}/learning-to-align"),
+    ):
+        links = re.findall('href="([^"]+)"', source.ways(place))
+        assert links == [
+            f"https://mybinder.org/v2/gh/{forge}/HEAD?labpath={place}",
+            f"https://colab.research.google.com/github/{forge}/blob/HEAD/{place}",
+            "x",
+        ]
 
 
 def test_no_answer_of_the_quiz_is_left():

@@ -363,7 +363,7 @@ def main():
         if "INSTRUCTOR" in place:
             text = ANSWERED.sub(r"\1 |", text)
         if place == "README.md":  # the home page has the course's name
-            text = re.sub("^# .*", "# Starting, and your own text", text)
+            text = re.sub(r"^# .*\n\n.*中文.*", "# Starting, and your own text", text)
             text = re.sub(r"https://.+\.github\.io/[\w-]+/(\w+)\.html", r"\1.md", text)
         written[place] = site_text(text, place, pages)
     for place, path in zip(places, notebooks, strict=True):
