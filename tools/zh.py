@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGLISH = ROOT / "notebooks"
 CHINESE = ENGLISH / "zh"
 
-BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*\n).)+", re.DOTALL)
+BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
@@ -37,14 +37,15 @@ MUST = {  # what the Chinese keeps, as often as the English has it
     "cell of a table": r"(?<!\\)\|",
 }
 SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|!?\[|\*")  # what is not seen of Markdown
-SHAPE = r"\([\w. +]+(?:, ?[\w. +]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
+SHAPE = r"\([\w. +/]+(?:, ?[\w. +/]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
 HAN, FULL = r"[\u3400-\u9fff]", r"[\u3001-\u303f\uff01-\uff5e“”‘’…—]"
 BOLD = re.compile(r"(\w?)\*\*(?=\S)(.+?)\*\*(?=(\w?))", re.DOTALL)
 SEEN = {  # what is wrong with Chinese as it is seen
     "a line break within Chinese": rf"(?:{HAN}|{FULL})\n(?:{HAN}|{FULL})",
+    "Chinese in italics, which it doesn't have": rf"(?<!\*)\*{HAN}",
     "half-width punctuation in Chinese": rf"{HAN} ?[.,;:?!()]|[,;:?!()] ?{HAN}",
     "no space between Chinese and Latin": rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}",
-    "a space at full-width punctuation": rf"[^\s|-] {FULL}|(?![“‘…—]){FULL} {HAN}",
+    "a space at full-width punctuation": rf"[^\s|-] (?!…){FULL}|(?![“‘…—]){FULL} {HAN}",
 }
 
 

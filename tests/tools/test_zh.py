@@ -99,6 +99,7 @@ CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
         ("**键** ", "**键：**即 ", "doesn't close"),
         ("**键**", "看**“键”**", "doesn't open"),
         ("，见", "，\n见", "line break"),
+        ("甲", "*甲*", "italics"),
         ("，见", ", 见", "half-width"),
         ("即 `", "即`", "no space"),
         ("，见", "， 见", "a space at"),
