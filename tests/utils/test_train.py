@@ -241,7 +241,6 @@ BEGIN = "--out new --source en --target fr"
 REFUSED = {
     "--source en --target fr --tsv pairs.tsv": "--out is needed",
     "--out new --tsv pairs.tsv": "--source and --target are needed",
-    "--out new --source en --target fr": "one text is needed",
     BEGIN: "one text is needed",
     f"{OTHER} --corpus multi30k": "one text is needed",
     f"{BEGIN} --corpus multi30k --held-out 9": "--held-out is not for --corpus",
