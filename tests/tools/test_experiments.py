@@ -85,17 +85,6 @@ def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert list(after) == [1, 2, 3] and after[1]["made"] > before[1]["made"]
 
 
-def test_an_arm_may_join_or_leave():
-    then = {"size": 8, "old": [1], "arms": {"a": {"order": 1}, "b": {}}}
-    changes = [{"arms": {"a": {"order": 1}, "c": {}}}, {"arms": {"a": {}}}, {"size": 9}]
-    for run, expected in (
-        ({"arm": "a"}, [True, False, False]),
-        ({"arm": "b"}, [False] * 3),
-    ):
-        now = [{"size": 8, "arms": then["arms"], **change} for change in changes]
-        assert [runs.same_settings(then, n, run) for n in now] == expected
-
-
 @pytest.mark.parametrize(
     ("best", "tried"),
     [
