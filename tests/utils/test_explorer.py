@@ -58,16 +58,6 @@ def test_every_number_follows_from_the_model(target, forced):
         assert step.forced or step.word == best
 
 
-def test_a_forced_word_moves_the_next_word_and_then_the_weights():
-    """y_i is read when s_{i+1} is made, and that is the query of step i + 2."""
-    free, forced = run(), run(forced={2: "jeune"})
-    assert forced.tokens[:2] == [free.tokens[0], "jeune"] and free.tokens[1] != "jeune"
-    steps = zip(free.steps[:4], forced.steps[:4], strict=True)
-    same = [np.allclose(a.weights, b.weights, atol=1e-4) for a, b in steps]
-    assert same == [True, True, True, False]
-    assert free.steps[2].choices != forced.steps[2].choices
-
-
 @pytest.mark.parametrize(
     ("sentence", "forced", "message"),
     [
