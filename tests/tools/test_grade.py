@@ -167,13 +167,13 @@ def test_a_table_holds_no_formula(tmp_path):
 
 def test_learners_and_checks_are_summed_up():
     """Handed in twice, a check counts once."""
-
-    def rows(learner, *results):
-        pairs = zip("aab", results, strict=True)
-        common = {"learner": learner, "trouble": ""}
-        return [common | {"check": check, "result": result} for check, result in pairs]
-
-    anna, ben = rows("anna", "right", "wrong", "right"), rows("ben", "wrong", *"xx")
+    anna, ben = (
+        [{"learner": name, "check": c, "result": r, "trouble": ""} for c, r in results]
+        for name, results in (
+            ("anna", [("a", "right"), ("a", "wrong"), ("b", "right")]),
+            ("ben", [("a", "wrong"), ("b", "not called")]),
+        )
+    )
     assert run.by_learner([anna, ben]) == [
         ["learner", "a", "b", "sum", "trouble"],
         ["anna", 1, 1, 2, ""],
