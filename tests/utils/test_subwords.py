@@ -1,7 +1,6 @@
 """Subword vocabularies: texts come back, what is sampled, what is refused."""
 
 import math
-import random
 
 import pytest
 import sentencepiece
@@ -10,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from utils.data import BatchLoader, Pair
-from utils.metrics import text_scores
 from utils.subwords import BYTES, SUBWORDS, SampledLoader, SubwordVocab, drawn
 from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocab
 
@@ -52,21 +50,6 @@ def test_any_text_comes_back(vocab, text):
     assert vocab.decode([BOS_ID, *ids, EOS_ID, PAD_ID]) == text and not unknown
     assert vocab.to_tokens(ids) == tokens and min([*ids, UNK_ID + 1]) > UNK_ID
     assert sum(vocab.byte_lengths(ids)) == 1 + len(text.encode())
-
-
-@tries
-@given(st.text(max_size=60))
-def test_a_text_that_is_cut_anew_comes_back(text):
-    assert PIECES.decode(PIECES.sample(text, random.Random(0), 0.1)) == text
-
-
-@pytest.mark.parametrize("lang", LINES)
-def test_a_perfect_translation_scores_100(vocab, lang):
-    texts = [vocab.decode(vocab.encode(LINES[lang]).ids)]
-    code = "en" if lang == "emoji" else lang
-    scores = text_scores(texts, [LINES[lang]], code)
-    for name in ("bleu", "bleu_lower", "chrf"):
-        assert scores[name] == pytest.approx(100)
 
 
 def test_pieces_hold_spaces_and_digits_stand_alone():
@@ -114,9 +97,8 @@ def test_rare_characters_are_written_as_bytes_where_pieces_are_few():
     vocab = SubwordVocab.train(texts, "zh", 300)
     assert len(vocab) <= 300 and "的" in "".join(vocab.idx_to_token)
     single = [p for p in vocab.idx_to_token if len(p) == 1]
-    assert len(single) < 40 and all(
-        vocab.decode(vocab.encode(t).ids) == t for t in texts
-    )
+    assert len(single) < 40
+    assert [vocab.decode(vocab.encode(text).ids) for text in texts] == texts
 
 
 # --- sampling ---------------------------------------------------------------------
@@ -178,16 +160,8 @@ OTHER = GOOD.model.replace(b"<pad>", b"<bad>")
     "call, error, message",
     [
         (lambda: train(["a"], "en", 261), ValueError, "of at least 262, got 261"),
-        (
-            lambda: train([" ", ""], "en", 300),
-            ValueError,
-            "no text to learn pieces from",
-        ),
-        (
-            lambda: train([["a"]], "en", 300),
-            TypeError,
-            r"a text as a string, got \['a'",
-        ),
+        (lambda: train([" ", ""], "en", 300), ValueError, "no text to learn pieces"),
+        (lambda: train([["a"]], "en", 300), TypeError, r"a string, got \['a'"),
         (lambda: train(["a"], "en", 300, "char"), ValueError, "must be one of .'unig"),
         (lambda: BYTE_PAIRS.sample("a", None, 1), RuntimeError, "NBestEncode"),
         (lambda: GOOD.encode(None), TypeError, "a text as a string, got None"),
