@@ -32,6 +32,7 @@ figures        how a notebook shows a figure: sharp, with a text that says it; f
 plotting       heatmaps and curves
 slides         figures and tables that fill a slide: for the lectures
 explorer       a translation word by word, in the browser, to interfere with
+draw           a prediction that is drawn, and then what was measured
 tasks          questions, headlines, dates by the same modules
 
 processes      threads, devices; one training on several processes

@@ -1,21 +1,11 @@
 // The explorer: a sentence is translated word by word, and the reader interferes.
 // It runs on a page of the site and, through anywidget, in a notebook.
+import { element } from "./element.js";
 import { detokenize, distance, readModel, tokenize } from "./translator.js";
 
 const MOST_WORDS = 30; // of a source sentence
 const CHOICES = 6; // most probable words that a step shows
 const PAUSE = 400; // milliseconds without a key after which a sentence counts as typed
-
-// An element with attributes; those whose name begins with "on" are listeners.
-function element(kind, attributes = {}, ...children) {
-  const made = document.createElement(kind);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== undefined) made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
 
 const quoted = (word) => `“${word}”`;
 const number = (x) => (x === -Infinity ? "−∞" : x.toFixed(2).replace("-", "−"));
@@ -33,8 +23,9 @@ export function differences(free, steps) {
 
 // Put an explorer into an element. load: a model's name -> a promise of its file.
 // settings: { models: names, sentences: texts, glosses: { word: English },
-// gold: [{ source, target, sure, possible }], links as [source place, target place] }.
-export function mount(root, { models, sentences, gold, glosses }, load) {
+// gold: [{ source, target, sure, possible }], links as [source place, target place],
+// rowByRow: whether what comes after the chosen step is still out of sight }.
+export function mount(root, { models, sentences, gold, glosses, rowByRow }, load) {
   const loaded = new Map(); // a model's name -> a promise of the Translator
   let model, words = [], free = [], steps = [], chosen = 0, column = 0;
   let forced = new Map(), erased = new Set();
@@ -64,6 +55,8 @@ export function mount(root, { models, sentences, gold, glosses }, load) {
     onchange: () => force(other.value),
   });
   const again = element("button", { type: "button", onclick: start }, "undo all");
+  const next = element("button", { type: "button",
+    onclick: () => choose(chosen + 1) }, "next word");
   const box = { class: "ex-scrolls", tabindex: 0, role: "region",
     "aria-label": "Heatmap" };
   const found = element("div", {}, text,
@@ -71,7 +64,7 @@ export function mount(root, { models, sentences, gold, glosses }, load) {
       "Choose a row to see its step. Press an English word to erase it: the model ",
       "reads <unk> in its place."),
     element("div", { class: "ex-two" }, element("div", box, map),
-      element("div", {}, said, choices,
+      element("div", {}, rowByRow ? next : "", said, choices,
         element("p", {}, element("label", {}, "another word ", other), " ", again,
           known))));
   root.classList.add("explorer");
@@ -229,7 +222,8 @@ export function mount(root, { models, sentences, gold, glosses }, load) {
         class: w > 0.73 ? "ex-dark" : w < 0.05 ? "ex-faint" : "",
       }, number(w)));
       const changed = rows.includes(i) ? "ex-changed" : "";
-      const kind = `${i === chosen ? "ex-now" : ""} ${changed}`;
+      const later = rowByRow && i > chosen ? "ex-later" : "";
+      const kind = `${i === chosen ? "ex-now" : ""} ${changed} ${later}`;
       return element("tr", { class: kind, style: `--i: ${i}` },
         element("th", { scope: "row" }, name), ...cells);
     });
@@ -246,7 +240,8 @@ export function mount(root, { models, sentences, gold, glosses }, load) {
         element("th", { scope: "row" }, `scores, step ${chosen + 1}`),
         ...scores.map((score) => element("td", {}, number(score))))));
     text.replaceChildren(
-      element("span", { lang }, sentenceOf(steps)), ...story(newWords, rows, link));
+      element("span", { lang }, sentenceOf(rowByRow ? steps.slice(0, chosen + 1)
+        : steps)), ...story(newWords, rows, link));
     const most = weights.indexOf(Math.max(...weights));
     said.textContent =
       `Step ${chosen + 1} of ${steps.length} writes ${quoted(word)}. ` +
@@ -263,6 +258,7 @@ export function mount(root, { models, sentences, gold, glosses }, load) {
     }));
     other.value = "";
     again.disabled = !forced.size && !erased.size;
+    next.disabled = chosen === steps.length - 1;
     if (focused) root.querySelector(`[data-key="${focused}"]`)?.focus();
   }
 

@@ -27,6 +27,11 @@ from utils.text import BOS_ID, EOS, EOS_ID, UNK
 MAX_WORDS = 30  # of a source sentence: as many as have room
 CHOICES = 6  # most probable words that a step keeps
 HERE = Path(__file__).resolve().parent
+SCRIPTS = "element.js", "translator.js", "explorer.js"
+SHIPPED = {  # files in data/models, of those that a page runs
+    "French": "village-en-fr.safetensors",
+    "Chinese": "village-en-zh.safetensors",
+}
 
 
 class Step(NamedTuple):
@@ -90,21 +95,18 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     return Exploration([*read.tokens, EOS], steps, read.unknown, text)
 
 
-def program():
-    """The two scripts as one module, which is what a widget is made of."""
-    scripts = [
-        (HERE / name).read_text("utf-8") for name in ("translator.js", "explorer.js")
-    ]
-    return re.sub(
-        r'^import .* from "./translator.js";$', "", "\n".join(scripts), flags=re.M
-    )
+def program(*names):
+    """Scripts of this folder as one module, which is what a widget is made of."""
+    scripts = "\n".join((HERE / name).read_text("utf-8") for name in names)
+    return re.sub(r'^import .* from "\./\w+\.js";$', "", scripts, flags=re.M)
 
 
-def settings(models, sentences, pairs=()):
+def settings(models, sentences, pairs=(), row_by_row=False):
     """What explorer.js is told, as plain values.
 
     models: their names. pairs: each a `Pair`; where a model writes the target of one,
-    its links are framed. With them go glosses, an English word for each Chinese one.
+    its links are framed. row_by_row: a row appears when the reader asks for it. With
+    them go glosses, an English word for each Chinese one.
     """
     rows = (VILLAGE_FOLDER / "glosses.tsv").read_text("utf-8").splitlines()[2:]
     gold = [
@@ -118,13 +120,13 @@ def settings(models, sentences, pairs=()):
     ]
     glosses = dict(row.split("\t") for row in rows)
     told = {"models": list(models), "sentences": list(sentences)}
-    return {**told, "gold": gold, "glosses": glosses}
+    return {**told, "gold": gold, "glosses": glosses, "rowByRow": row_by_row}
 
 
 class Widget(anywidget.AnyWidget):
     """The explorer in a notebook whose kernel runs."""
 
-    _esm, _css = program(), (HERE / "explorer.css").read_text("utf-8")
+    _esm, _css = program(*SCRIPTS), (HERE / "explorer.css").read_text("utf-8")
     settings = traitlets.Dict().tag(sync=True)
     files = traitlets.Dict().tag(sync=True)  # {name: bytes of a checkpoint}
 
@@ -135,10 +137,11 @@ class Explorer:
     models: {name: (model, src_vocab, tgt_vocab)}, from English, of the kinds
     "attention" or "local", with one layer that reads in both directions. sentences: to
     pick, the first is shown. pairs: see `settings`. Raises ValueError for other models,
-    and what `explore` raises for the first sentence.
+    and what `explore` raises for the first sentence. ax: where the picture is drawn,
+    None for a figure of its own.
     """
 
-    def __init__(self, models, sentences, pairs=()):
+    def __init__(self, models, sentences, pairs=(), ax=None):
         for name, (model, *_) in models.items():
             config = getattr(model, "config", {})
             runs = config.get("kind") in ("attention", "local")
@@ -149,6 +152,7 @@ class Explorer:
                     f"this one has {config}."
                 )
         self.models, self.sentences, self.pairs = models, sentences, pairs
+        self.ax = ax
         model, *vocabs = next(iter(models.values()))
         self.exploration = explore(model, sentences[0], *vocabs)
 
@@ -173,7 +177,7 @@ class Explorer:
         for pair in self.pairs:
             if [[*pair.source, EOS], [*pair.target, EOS]] == [source, target]:
                 links = {"gold": pair.alignment, "possible": pair.possible}
-        ax = show_heatmap(weights, source, target, **links)
+        ax = show_heatmap(weights, source, target, ax=self.ax, **links)
         plt.close(ax.figure)  # the notebook doesn't show it a second time
         return ax.figure
 

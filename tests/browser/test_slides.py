@@ -23,7 +23,7 @@ MISFITS = """async () => {
   for (const box of slide.querySelectorAll("*")) {
     const formula = box.closest("mjx-container"), place = box.getBoundingClientRect();
     if (box.closest("aside") || (formula && formula !== box)) continue;
-    if (!place.width || !place.height) continue;
+    if (place.width < 2 || place.height < 2) continue; // to be heard, not seen
     const say = (what) => wrong.push(`${what}: ${box.textContent.slice(0, 40)}`);
     if (place.bottom > 690 || place.right > 1240) say("out of the slide");
     if (box.clientWidth && box.scrollWidth > box.clientWidth + 4) say("cut off");
@@ -82,6 +82,19 @@ def test_every_slide_fits_and_nothing_is_asked_of_a_network(path, slides, tab):
         found += tab.evaluate(MISFITS)
     assert found == [] and tab.trouble == []
     assert not tab.locator("mjx-merror").count()  # a formula that can't be read
+
+
+def test_the_moving_step_lives_without_a_network_and_keeps_its_keys(slides, tab):
+    open_slides(tab, slides / "1_one_vector.html")
+    tab.evaluate("Reveal.slide(18)")
+    rows = tab.locator(".ex-map tbody tr:visible")
+    assert rows.count() == 1 and rows.inner_text().startswith("我")
+    tab.get_by_role("button", name="next word").press("Space")
+    tab.locator(".ex-now button").press("ArrowDown")
+    assert rows.count() == 3 and "吃" in rows.last.inner_text()
+    assert tab.evaluate("Reveal.getState().indexh") == 18
+    tab.keyboard.press("PageDown")
+    assert tab.evaluate("Reveal.getState().indexh") == 19
 
 
 def test_the_presenter_reads_the_notes(slides, tab):

@@ -8,6 +8,7 @@ import io
 import json
 import re
 
+import nbformat
 import numpy as np
 import pytest
 from helpers.repo import ROOT
@@ -193,3 +194,18 @@ def test_the_home_page_has_true_links_in_both_languages():
     saved = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")
     found = explore(saved.model, source.HOME[0], saved.src_vocab, saved.tgt_vocab)
     assert tuple(found.tokens[:-1]) == pairs[0].target
+
+
+def test_each_drawing_of_a_notebook_is_alive_and_its_answer_out_of_sight():
+    notebooks = (ROOT / "notebooks").glob("*.ipynb")
+    cells = [cell for path in notebooks for cell in nbformat.read(path, 4).cells]
+    drawn = [c for c in cells if re.search(r"^Draw\(", c.source, re.M)]
+    assert {c.id for c in drawn} == source.drawings().keys()
+    told = source.drawings()["draw-share"]["answer"]
+    assert [f"{share:.2f}" for share in told] == ["0.20", "0.60", "0.20"]
+    cells = [new_markdown_cell("# T"), *drawn]
+    found, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+    for cell in found.cells[2:]:
+        html = cell.outputs[0].data["text/html"]
+        assert f'<div class="draw" id="{cell.id}"><p>A drawing needs' in html
+        assert "../_static/draw.js" in html and '"answer"' in html

@@ -13,7 +13,7 @@ from utils import explorer
 from utils.checkpoint import load_checkpoint
 from utils.data import Pair
 from utils.decoding import translate
-from utils.explorer import MAX_WORDS, Explorer, explore, program, settings
+from utils.explorer import MAX_WORDS, SCRIPTS, Explorer, explore, program, settings
 from utils.figures import alternative_text
 from utils.text import BOS_ID
 
@@ -124,7 +124,7 @@ def test_the_widget_gets_one_module_and_the_models_as_files(tmp_path):
     assert (
         "from " not in widget._esm.split("const ")[0] and "import " not in widget._esm
     )
-    assert widget._esm == program() and ".explorer" in widget._css
+    assert widget._esm == program(*SCRIPTS) and ".explorer" in widget._css
     (path := tmp_path / "model").write_bytes(widget.files["French"])
     again = load_checkpoint(path)
     same = zip(again.model.parameters(), trained("fr")[0].parameters(), strict=True)

@@ -61,6 +61,8 @@ html_static_path = [
     "site.css",
     "search.js",
     "../../utils/explorer.css",
+    "../../utils/element.js",
+    "../../utils/draw.js",
     "../../utils/explorer.js",
     "../../utils/translator.js",
     "../../data/models/village-en-fr.safetensors",

@@ -20,13 +20,17 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
 from tools import zh
 from tools.site import heatmap_page
+from utils.checkpoint import load_checkpoint
 from utils.corpora import load_village
-from utils.explorer import settings
+from utils.decoding import translate
+from utils.draw import drawing
+from utils.explorer import SHIPPED, settings
 from utils.figures import COLOUR_BAR, alternative_text
 from utils.text import tokenize
 
@@ -47,10 +51,6 @@ ANSWERED = re.compile(r"^(\| \d\d\.\d \|.+?\|).+\|$", re.MULTILINE)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
 BINDER = "https://mybinder.org/v2/gh"
-MODELS = {  # those that a page can load
-    "French": "village-en-fr.safetensors",
-    "Chinese": "village-en-zh.safetensors",
-}
 HOME = [  # sentences for the explorer of the home page
     "She does not have a blue boat.",
     "This blue door is old.",
@@ -179,7 +179,9 @@ def site_notebook(notebook, place, pages):
                 data.clear()  # a progress bar, before its first step
             text = data.get("text/plain", "")
             said = text.startswith("Explorer(") and ast.literal_eval(text[8:])
-            if said and set(said[0]) <= MODELS.keys():
+            if cell.id in drawings():
+                data["text/html"] = drawn_by_hand(cell.id, up="../")
+            elif said and set(said[0]) <= SHIPPED.keys():
                 data["text/html"] = explorer(*said, up="../")
             elif "image/png" in data:
                 stem = f"../notebooks/figures/{Path(place).stem}-{cell.id}-{number}"
@@ -201,9 +203,8 @@ def explorer(models, sentences, up=""):
     """
     wanted = {tuple(tokenize(sentence, "en")) for sentence in sentences}
     pairs = [pair for pair in village_pairs() if pair.source in wanted]
-    told = json.dumps(settings(models, sentences, pairs), ensure_ascii=False)
-    told = told.replace("<", "\\u003c")
-    files = {name: f"{up}_static/{MODELS[name]}" for name in models}
+    told = in_script(settings(models, sentences, pairs))
+    files = {name: f"{up}_static/{SHIPPED[name]}" for name in models}
     return f"""<div class="explorer"><p>The explorer needs JavaScript.</p></div>
 <link rel="modulepreload" href="{up}_static/translator.js">
 <script type="module">
@@ -214,7 +215,7 @@ async function load(name) {{
   if (!answer.ok) throw new Error(answer.statusText);
   return answer.arrayBuffer();
 }}
-const here = document.querySelector("div.explorer");
+const here = document.querySelector("div.explorer:not(.draw)");
 new IntersectionObserver(([seen], watch) => {{
   if (!seen.isIntersecting) return;
   watch.disconnect();
@@ -222,6 +223,50 @@ new IntersectionObserver(([seen], watch) => {{
 }}).observe(here);
 </script>
 """
+
+
+def in_script(values):
+    """Plain values as a script in a page may hold them."""
+    return json.dumps(values, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def drawn_by_hand(name, up=""):
+    """The HTML of a drawing of `drawings`; up: the way to the site's root."""
+    return f"""<div class="draw" id="{name}"><p>A drawing needs JavaScript.</p></div>
+<script type="module">
+import {{ mount }} from "./{up}_static/draw.js";
+mount(document.getElementById("{name}"), {in_script(drawings()[name])});
+</script>
+"""
+
+
+@cache
+def drawings():
+    """{id of a notebook's cell: what its drawing is told}, with measured answers."""
+    path = ROOT / "data/results/bottleneck.json"
+    stored = json.loads(path.read_text("utf-8"))
+    runs = [
+        run["bleu_by_length"] for run in stored["runs"] if run["num_hiddens"] == 128
+    ]
+    labels = [f"{low}–{high}" for low, high in stored["settings"]["buckets"]]
+    keys = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    scores = torch.tanh(torch.tensor([0.0, 1.0]) + keys) @ torch.tensor([-2.0, -2.0])
+    saved = load_checkpoint(ROOT / "data/models" / SHIPPED["Chinese"])[:3]
+    eva = translate(saved[0], "The young man who Eva knows is tired.", *saved[1:])
+    english = "Eva, knows, (links), that, (counts), young, man, very, tired".split(", ")
+    rows = [" ".join(both) for both in zip(eva.tokens[:9], english, strict=True)]
+    weights, both = (
+        eva.attention_weights[:9, :8],
+        f"measured, mean of {len(runs)} models",
+    )
+    words, bleu = ["I", "love", "you"], np.mean(runs, axis=0)
+    return {
+        "draw-bleu": drawing("curve", labels, bleu, "BLEU, by source words", (), both),
+        "draw-share": drawing(
+            "shares", words, scores.softmax(0), "Weight of each word"
+        ),
+        "draw-eva": drawing("heatmap", eva.source_tokens[:8], weights, "Heatmap", rows),
+    }
 
 
 @cache
@@ -372,7 +417,8 @@ def main():
         written[place] = nbformat.writes(notebook)
         for name, picture in figures.items():
             (EXTRA / "notebooks" / name).write_bytes(picture)
-    written["explorer.html"] = explorer(MODELS, HOME)
+    written["explorer.html"] = explorer(SHIPPED, HOME)
+    written |= {f"{name}.html": drawn_by_hand(name) for name in drawings()}
     for path in (HERE / "pages").iterdir():
         text = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
         if path.suffix == ".md":

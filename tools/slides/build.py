@@ -6,8 +6,12 @@ A lecture is a notebook. Each cell has a slide type in its metadata, which Jupyt
 sets under "Property Inspector", "Slide Type": `slide` begins a slide, `-` goes on with
 it, `notes` is for the presenter alone, `skip` is left out. A slide shows what a code
 cell gave out. It shows the code, too, where the notebook does: where it isn't folded.
+An explorer lives, and goes from row to row; the PDF has its picture.
 """
 
+import ast
+import base64
+import json
 import re
 import shutil
 import sys
@@ -21,6 +25,7 @@ from nbconvert import SlidesExporter
 from traitlets.config import Config
 
 from tools import chromium
+from utils.explorer import SCRIPTS, SHIPPED, program, settings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -53,8 +58,32 @@ def page(notebook):
         config=Config({"CSSHTMLHeaderPreprocessor": {"style": "default"}}),
     )
     exporter.exclude_anchor_links = True
+    for output in (o for cell in notebook.cells for o in cell.get("outputs", [])):
+        text = output.get("data", {}).get("text/plain", "")
+        if text.startswith("Explorer("):
+            output.data["text/html"] = explorer(*ast.literal_eval(text[8:]))
     resources = {"metadata": {"name": title_of(notebook)}}
     return exporter.from_notebook_node(notebook, resources)[0]
+
+
+def explorer(models, sentences):
+    """The HTML of an explorer with all that it needs: a file can't load another one.
+
+    Keys that it gets are its own, but for those with which a presenter turns pages.
+    """
+    told = settings(models, sentences, row_by_row=True)
+    paths = {name: ROOT / "data" / "models" / SHIPPED[name] for name in models}
+    files = {n: base64.b64encode(p.read_bytes()).decode() for n, p in paths.items()}
+    return f"""<div class="explorer"></div>
+<script type="module">
+{program(*SCRIPTS)}
+const files = {json.dumps(files)}, here = document.querySelector("div.explorer");
+here.addEventListener("keydown", (event) => {{
+  if (!event.key.startsWith("Page")) event.stopPropagation();
+}});
+mount(here, {json.dumps(told)}, async (name) =>
+  Uint8Array.from(atob(files[name]), (c) => c.charCodeAt(0)).buffer);
+</script>"""
 
 
 def fetch(out):
@@ -81,6 +110,7 @@ def write(paths, out=OUT):
     fonts = files("mpl_font") / "fonts" / "noto"  # which figures use, too
     shutil.copy(fonts / "NotoSansCJKsc-Regular.otf", out / "chinese.otf")
     shutil.copy(HERE / "slides.css", out)
+    shutil.copy(ROOT / "utils" / "explorer.css", out)
     shutil.copytree(LECTURES / "img", out / "img", dirs_exist_ok=True)
     rows = []
     for path in paths:
