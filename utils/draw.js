@@ -36,8 +36,7 @@ export function mount(root, settings) {
   const unit = kind === "shares" ? 0.01 : 1; // heights are whole numbers, 0 to 100
   const number = (v) => (v * unit).toFixed(kind === "shares" ? 2 : 0);
   let drawn, done; // drawn: a height, or a column; undefined where nothing is yet
-  const button = (text, onclick) =>
-    element("button", { type: "button", onclick }, text);
+  const button = (name, onclick) => element("button", { type: "button", onclick }, name);
   const part = kind === "heatmap" ? table() : plot();
   const show = button("show what was measured", () => change(true));
   const again = button("draw again", start);
@@ -45,6 +44,7 @@ export function mount(root, settings) {
     ? document.exitFullscreen() : root.requestFullscreen());
   const said = element("p", { role: "status" });
   root.classList.add("explorer", "draw");
+  root.dataset.lmSuppressShortcuts = ""; // JupyterLab leaves the keys alone
   root.replaceChildren(element("p", {}, HOW[kind]), part.root,
     element("p", {}, show, " ", again, " ",
       document.fullscreenEnabled ? large : ""), said);

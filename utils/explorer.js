@@ -68,6 +68,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
         element("p", {}, element("label", {}, "another word ", other), " ", again,
           known))));
   root.classList.add("explorer");
+  root.dataset.lmSuppressShortcuts = ""; // JupyterLab leaves the keys alone
   root.replaceChildren(
     element("p", { class: "ex-ask" },
       element("label", { class: "ex-sentence" }, "English sentence ", sentence),
