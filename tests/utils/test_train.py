@@ -72,18 +72,17 @@ def test_it_trains_stores_and_reports(trained):
     assert set(os.listdir(folder)) == files
     best = load_checkpoint(folder / "model.safetensors")
     size = sum(parameter.numel() for parameter in best.model.parameters())
-    printed = [line for line in printed if "seems to be in" not in line]
-    assert printed[:5] == [
-        "pairs.tsv en→fr: train 96, valid 12, test 12",
-        "computed on cpu with --threads 1, in float32, the gradient by hand",
-        "vocabularies: 300 pieces of en and 300 pieces of fr",
+    for said in (
+        "en→fr: train 96, valid 12, test 12",
+        "on cpu with --threads 1, in float32, the gradient by hand",
         f"released translator, {size:,} parameters",
         "epochs done: 0 of 1, each 3 batches of 32; learning rate up to 0.003",
-    ]
+    ):
+        assert any(said in line for line in printed[:7]), said
     last = load_checkpoint(folder / "model.last.safetensors")
     train_loss, valid_loss = list(last.training["history"][0].values())[:2]
     losses = f"loss {train_loss:.3f} in training, {valid_loss:.3f} in validation; BLEU"
-    assert printed[5].startswith(f"epoch 1 of 1: {losses} ")
+    assert any(line.startswith(f"epoch 1 of 1: {losses} ") for line in printed)
     assert "the best epoch by validation loss is 1: model.safetensors" in printed
     found = translate(best.model, "ab cd", *best[1:3])
     assert found.attention_weights.shape[1] == len(found.source_tokens)
