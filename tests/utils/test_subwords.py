@@ -1,6 +1,7 @@
 """Subword vocabularies: texts come back, what is sampled, what is refused."""
 
 import math
+import random
 
 import pytest
 import sentencepiece
@@ -9,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from utils.data import BatchLoader, Pair
+from utils.metrics import text_scores
 from utils.subwords import BYTES, SUBWORDS, SampledLoader, SubwordVocab, drawn
 from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocab
 
@@ -50,6 +52,21 @@ def test_any_text_comes_back(vocab, text):
     assert vocab.decode([BOS_ID, *ids, EOS_ID, PAD_ID]) == text and not unknown
     assert vocab.to_tokens(ids) == tokens and min([*ids, UNK_ID + 1]) > UNK_ID
     assert sum(vocab.byte_lengths(ids)) == 1 + len(text.encode())
+
+
+@tries
+@given(st.text(max_size=60))
+def test_a_text_that_is_cut_anew_comes_back(text):
+    assert PIECES.decode(PIECES.sample(text, random.Random(0), 0.1)) == text
+
+
+@pytest.mark.parametrize("lang", LINES)
+def test_a_perfect_translation_scores_100(vocab, lang):
+    texts = [vocab.decode(vocab.encode(LINES[lang]).ids)]
+    code = "en" if lang == "emoji" else lang
+    scores = text_scores(texts, [LINES[lang]], code)
+    for name in ("bleu", "bleu_lower", "chrf"):
+        assert scores[name] == pytest.approx(100)
 
 
 def test_pieces_hold_spaces_and_digits_stand_alone():
