@@ -9,7 +9,7 @@ LAB_ARGS ?=
 # teachers: the learner's copy has nothing from here to "everyone".
 NOTEBOOKS ?= $(wildcard notebooks/*.ipynb notebooks/solutions/*.ipynb notebooks/lectures/*.ipynb)
 .PHONY: check test mirror solutions notebooks corpus model results results-real bench \
-    bench-notebooks slides site learner grade lock audit test-newest test-faults
+    bench-notebooks slides site learner zh grade lock audit test-newest test-faults
 # everyone
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-notebooks  measure how long the notebooks take, and their memory"
 	@echo "make slides     write the lectures to build/slides: pages and, with Chromium, PDF"
 	@echo "make site       write the course as a website to build/site, and check it in Chromium"
+	@echo "make zh         write the Chinese notebooks to build/zh"
 	@echo "make learner    write the copy for learners to build/learner, and as a zip"
 	@echo "make grade SUBMITTED=folder  run what learners handed in: which checks pass?"
 	@echo "make lock       write requirements.lock by requirements.txt"
@@ -96,6 +97,9 @@ slides: .venv/.installed
 
 learner: .venv/.installed
 	$(PY) tools/learner.py
+
+zh: .venv/.installed
+	$(PY) tools/zh.py
 
 grade: .venv/.installed
 	$(PY) tools/grade/run.py \

@@ -2,8 +2,9 @@
 
 It lies in build/learner, and once more as build/learner.zip. It is the course without
 what a teacher keeps: the solutions, INSTRUCTOR.md with the quiz's answers, lectures,
-tests and tools. In the notebooks, the outputs of exercises and of predictions' answers
-are cleared. Links to what was left out become plain words.
+tests and tools. The Chinese notebooks are written into its folder zh. In the notebooks,
+the outputs of exercises and of predictions' answers are cleared. Links to what was left
+out become plain words.
 """
 
 import re
@@ -13,20 +14,26 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
+import zh
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = """README.md LICENSE CITATION.cff Makefile pyproject.toml requirements.txt
-    requirements.lock .gitignore .gitattributes binder utils data notebooks/*.ipynb
-    notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md
+KEPT = """README.md README.zh-CN.md LICENSE CITATION.cff Makefile pyproject.toml
+    requirements.txt requirements.lock .gitignore .gitattributes binder utils data
+    notebooks/*.ipynb notebooks/img notebooks/GLOSSARY.md notebooks/FROM_D2L.md
     notebooks/WHEN_IT_DOESNT_LEARN.md""".split()
 CACHES = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info")
 
 CHECK = re.compile(r"\bexercises\.\w+\(")
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
 COURSE = re.compile(r'(?<=/learning-to-align)(?=")')  # the end of its address, in code
-SOLUTIONS = re.compile(r"\[solutions\]\([^)]*\)")
+SOLUTIONS = {
+    re.compile(r"\[solutions\]\([^)]*\)"): "solutions that your teacher has",
+    re.compile(r"\[参考答案\]\([^)]*\)"): "老师手里的参考答案",
+}
+THEIRS = re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL)
 FOR_TEACHERS = {
-    "README.md": re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL),
+    "README.md": THEIRS,
+    "README.zh-CN.md": THEIRS,
     "Makefile": re.compile(r"^# teachers\b.*?^# everyone\n", re.DOTALL | re.MULTILINE),
     "requirements.txt": re.compile(r"# Its tests\n.*?\n\n", re.DOTALL),
 }
@@ -40,7 +47,9 @@ def without_dead_links(text, folder):
         gone = path and ":" not in path and not (folder / path).exists()
         return link[1] if gone else link[0]
 
-    return LINK.sub(mended, SOLUTIONS.sub("solutions that your teacher has", text))
+    for pattern, words in SOLUTIONS.items():
+        text = pattern.sub(words, text)
+    return LINK.sub(mended, text)
 
 
 def clear(path):
@@ -76,7 +85,8 @@ def build(folder):
         rewrite(folder / name, partial(theirs.sub, ""))
     for path in folder.rglob("*.md"):
         rewrite(path, partial(without_dead_links, folder=path.parent))
-    for path in folder.glob("notebooks/*.ipynb"):
+    zh.build(folder / "zh", folder / "notebooks")
+    for path in [*folder.glob("notebooks/*.ipynb"), *folder.glob("zh/*.ipynb")]:
         clear(path)
 
 

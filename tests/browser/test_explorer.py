@@ -87,38 +87,26 @@ def test_a_clock_and_full_numbers_are_read_too(page, site, tmp_path):
     assert (weights == 0).any()
 
 
-def test_a_model_of_another_kind_is_refused_in_words(page):
-    with pytest.raises(Exception, match=r"a page can't run this model:.*fixed"):
-        page.evaluate(TRANSLATE, ["/data/models/village-en-fr-fixed.safetensors", []])
+def called(page, name, *given):
+    """What a function of the page's module gives for each list of arguments."""
+    program = """async ([name, given]) => {
+        const module = await import("/utils/translator.js");
+        return given.map((one) => module[name](...one));
+    }"""
+    return page.evaluate(program, [name, given])
 
 
-def test_a_text_is_cut_as_by_the_course(page):
+def test_a_text_is_cut_as_by_the_course_and_the_nearest_word_is_by_letters(page):
     texts = [
         "I don't like the baker\u2019s DOG, do you?",
         "They'll say: 'no'! It's 3 o'clock - well-known n'tx",
         "  \u00c9va ca\u0301t\n\t<eos> a_b \u4f60\u597d it'd've ",
         "",
     ]
-    cut = page.evaluate(
-        """async (texts) => {
-            const { tokenize } = await import("/utils/translator.js");
-            return texts.map(tokenize);
-        }""",
-        texts,
-    )
+    cut = called(page, "tokenize", *([text] for text in texts))
     assert cut == [tokenize(text, "en") for text in texts]
-
-
-def test_the_nearest_word_is_by_letters_changed(page):
-    pairs = [("cat", "cat"), ("zebra", "zero"), ("apple", "apples"), ("", "ab")]
-    found = page.evaluate(
-        """async (pairs) => {
-            const { distance } = await import("/utils/translator.js");
-            return pairs.map(([a, b]) => distance(a, b));
-        }""",
-        pairs,
-    )
-    assert found == [0, 2, 1, 2]
+    pairs = ("cat", "cat"), ("zebra", "zero"), ("apple", "apples"), ("", "ab")
+    assert called(page, "distance", *pairs) == [0, 2, 1, 2]
 
 
 # --- the explorer ---------------------------------------------------------------------
@@ -158,33 +146,28 @@ def shown(page, site):
     assert not failed
 
 
-def python(sentence, forced=None, language="fr"):
-    model, *vocabs = load_checkpoint(
-        ROOT / f"data/models/village-en-{language}.safetensors"
-    )[:3]
-    return explore(model, sentence, *vocabs, forced=forced)
+def assert_shows(page, sentence, forced=None, language="fr"):
+    """Text and weights are those that Python's explorer finds, which are returned."""
+    file = ROOT / f"data/models/village-en-{language}.safetensors"
+    model, *vocabs = load_checkpoint(file)[:3]
+    found = explore(model, sentence, *vocabs, forced=forced)
+    rows = page.locator("tbody tr").all()
+    weights = [[f"{w:.2f}" for w in step.weights] for step in found.steps]
+    assert [row.locator("td").all_text_contents() for row in rows] == weights
+    assert page.locator(".ex-text > [lang]").text_content() == found.text
+    return found
 
 
-def rows(page):
-    """[word, its weights as they are shown] of each row."""
-    return page.eval_on_selector_all(
-        "tbody tr",
-        """rows => rows.map(row => [
-            row.querySelector("th button").lastChild.textContent,
-            [...row.querySelectorAll("td")].map(cell => cell.textContent)])""",
-    )
-
-
-def expected(found):
-    return [[s.word, [f"{w:.2f}" for w in s.weights]] for s in found.steps]
+def type_in(page, label, text):
+    page.get_by_label(label).fill(text)
+    page.keyboard.press("Enter")
 
 
 def test_the_first_sentence_is_there_with_its_numbers(shown):
     page = shown()
-    assert rows(page) == expected(python(SENTENCES[0]))
+    assert_shows(page, SENTENCES[0])
     heads = page.locator("thead th").all_text_contents()
     assert heads == "the old hat is not blue . <eos>".split()
-    assert page.locator(".ex-text").text_content() == "Le vieux chapeau n'est pas bleu."
     page.get_by_role("button", name="bleu", exact=True).first.click()
     status = page.get_by_role("status").last
     assert re.match(r"Step 7 of 9 writes “bleu”\. .* on “blue”", status.text_content())
@@ -196,93 +179,78 @@ def test_the_first_sentence_is_there_with_its_numbers(shown):
 
 def test_a_forced_word_is_written_and_what_it_changes_is_said(shown):
     page = shown()
-    for press in (True, False):  # a probable word is pressed, any other is typed
-        word = "l'" if press else "vieille"
-        if press:
+    free = assert_shows(page, SENTENCES[0])
+    for word in ("l'", "vieille"):  # a probable word is pressed, any other is typed
+        if word == "l'":
             page.locator(".ex-choices button", has_text=word).click()
         else:
-            page.get_by_label("another word").fill(word)
-            page.keyboard.press("Enter")
+            type_in(page, "another word", word)
         page.get_by_text("(forced)").wait_for()
-        found = python(SENTENCES[0], {1: word})
-        assert [w for _, w in rows(page)] == [w for _, w in expected(found)]
+        assert_shows(page, SENTENCES[0], {1: word})
         story = page.locator(".ex-story").text_content()
-        free = python(SENTENCES[0])
         assert f"writes “{free.text}”" in story
         assert story.endswith("The first row with other weights: 3. ")
-        changed = page.locator("tr.ex-changed").first.locator("td")
-        assert changed.all_text_contents() == expected(found)[2][1]
+        first = page.locator("tr.ex-changed").first
+        assert first.evaluate("row => row.rowIndex") == 3
         page.get_by_role("button", name="undo all").click()
         page.get_by_text("(forced)").wait_for(state="detached")
-        assert rows(page) == expected(free)
-    page.get_by_label("another word").fill("zèbre")
-    page.keyboard.press("Enter")
+        assert_shows(page, SENTENCES[0])
+    type_in(page, "another word", "zèbre")
     page.get_by_text("The model can't write “zèbre”").wait_for()
-    assert rows(page) == expected(free)
-
-
-def test_an_erased_word_is_read_as_unknown(shown):
-    page = shown()
-    page.get_by_role("button", name="erase hat").click()
-    found = python("The old zzz is not blue.")
-    assert [w for _, w in rows(page)] == [w for _, w in expected(found)]
-    assert page.locator(".ex-text > [lang=fr]").text_content() == found.text
-    erased = page.get_by_role("button", name="erase hat")
-    assert erased.get_attribute("aria-pressed") == "true"
-    erased.click()
-    assert rows(page) == expected(python(SENTENCES[0]))
+    assert_shows(page, SENTENCES[0])
 
 
 def test_an_unknown_word_is_named_with_the_nearest_known(shown):
     page = shown()
-    page.get_by_label("English sentence").fill("The girl sings in the gardn")
-    page.keyboard.press("Enter")
+    type_in(page, "English sentence", "The girl sings in the gardn")
     page.get_by_text("doesn't know “gardn” and reads <unk>").wait_for()
     page.get_by_role("button", name="garden", exact=True).click()
     page.get_by_text("gardn").wait_for(state="detached")
-    assert rows(page) == expected(python("the girl sings in the garden"))
+    assert_shows(page, "the girl sings in the garden")
     for bad, answer in ((" ", "Type an English"), ("the " * 31, "has 31 words")):
-        page.get_by_label("English sentence").fill(bad)
-        page.keyboard.press("Enter")
+        type_in(page, "English sentence", bad)
         page.get_by_text(answer).wait_for()
         assert not page.locator(".ex-map").is_visible()
 
 
-def test_chinese_has_its_glosses_and_its_language(shown):
+def test_another_language_is_loaded_or_its_failure_said_and_has_glosses(shown):
     page = shown()
+    page.route("**/village-en-zh*", lambda route: route.fulfill(status=404))
     page.get_by_label("into").select_option("Chinese")
-    page.get_by_text("帽子").first.wait_for()
-    found = python(SENTENCES[0], language="zh")
+    page.get_by_text("The model can't be used: Not Found").wait_for()
+    page.unroute("**/village-en-zh*")
+    page.get_by_label("or pick").select_option(SENTENCES[1])
+    page.get_by_text("唱歌").first.wait_for()
+    found = assert_shows(page, SENTENCES[1], language="zh")
     words = page.locator("tbody th button")
     assert [word.split()[0] for word in words.all_text_contents()] == found.tokens
-    hat = words.filter(has_text="帽子")
-    assert hat.text_content() == "帽子 hat" and hat.get_attribute("lang") == "zh"
-    assert page.locator(".ex-text").text_content() == found.text
+    girl = words.filter(has_text="女孩")
+    assert girl.text_content() == "女孩 girl" and girl.get_attribute("lang") == "zh"
 
 
 def test_gold_links_are_framed_where_the_model_writes_their_words(shown):
     source = "the old hat is not blue .".split()
     target = "le vieux chapeau n' est pas bleu .".split()
-    sure = {(0, 0), (1, 1), (2, 2), (5, 6), (0, 7)}
-    page = shown(Pair(source, target, sure, possible={(3, 4)}))
+    sure, possible = {(0, 0), (1, 1), (2, 2), (5, 6), (0, 7)}, {(3, 4)}
+    page = shown(Pair(source, target, sure, possible=possible))
     framed = page.eval_on_selector_all(
         "tbody td[data-gold]",
         """cells => cells.map(cell => [cell.cellIndex - 1,
             cell.parentElement.rowIndex - 1, cell.dataset.gold])""",
     )
-    assert sorted((j, i) for j, i, kind in framed if kind == "sure") == sorted(sure)
-    assert [(j, i) for j, i, kind in framed if kind == "possible"] == [(3, 4)]
-    found = [step.weights.argmax() for step in python(SENTENCES[0]).steps]
-    hits = sum((found[i], i) in sure | {(3, 4)} for i in (0, 1, 2, 4, 6, 7))
-    assert (
-        f"{hits} of 6 rows look most at one" in page.locator(".ex-story").text_content()
-    )
+    links = {**dict.fromkeys(sure, "sure"), **dict.fromkeys(possible, "possible")}
+    assert {(j, i): kind for j, i, kind in framed} == links
+    steps = assert_shows(page, SENTENCES[0]).steps
+    hits = sum((steps[i].weights.argmax(), i) in sure | possible for i in range(8))
+    story = page.locator(".ex-story").text_content()
+    assert f"{hits} of 6 rows look most at one" in story
     page.locator(".ex-choices button").last.click()  # it writes other words
     assert page.locator("td[data-gold]").count() == 0
 
 
-def test_every_part_answers_to_keys(shown):
+def test_every_part_answers_to_keys_and_an_erased_word_is_read_as_unknown(shown):
     page = shown()
+    found = assert_shows(page, SENTENCES[0])
 
     def press(*keys):
         for key in keys:
@@ -294,35 +262,24 @@ def test_every_part_answers_to_keys(shown):
     assert press("ArrowRight", "ArrowRight") == "hat"
     press("Space")
     assert page.locator("[aria-pressed=true]").first.text_content() == "hat"
+    assert_shows(page, "The old zzz is not blue.")
     assert press("Space", "Tab") == "le"
+    assert_shows(page, SENTENCES[0])
     assert press("ArrowDown") == "vieux"
     assert page.get_by_role("status").last.text_content().startswith("Step 2 of 9")
-    second = list(python(SENTENCES[0]).steps[1].choices)[1]
+    second = list(found.steps[1].choices)[1]
     assert press("Tab", "Tab").startswith(second)
     press("Enter")
     assert page.locator(".ex-now button").text_content() == f"vieux {second} (forced)"
-
-
-def test_a_model_that_cannot_be_loaded_is_said(shown):
-    page = shown()
-    page.route("**/village-en-zh*", lambda route: route.fulfill(status=404))
-    page.get_by_label("into").select_option("Chinese")
-    page.get_by_text("The model can't be used: Not Found").wait_for()
-    page.unroute("**/village-en-zh*")
-    page.get_by_label("or pick").select_option(SENTENCES[1])
-    page.get_by_text("唱歌").first.wait_for()
 
 
 @pytest.mark.parametrize("sentence", [SENTENCES[0], "the grandmother " * 14])
 def test_a_phone_needs_no_sideways_scroll(shown, sentence):
     page = shown()
     page.set_viewport_size({"width": 390, "height": 844})
-    page.get_by_label("English sentence").fill(sentence)
-    page.keyboard.press("Enter")
+    type_in(page, "English sentence", sentence)
     page.wait_for_timeout(100)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     if sentence == SENTENCES[0]:
-        box, table = (
-            page.locator(c).bounding_box() for c in (".ex-scrolls", ".ex-map")
-        )
-        assert table["width"] <= box["width"]
+        box, table = map(page.locator, (".ex-scrolls", ".ex-map"))
+        assert table.bounding_box()["width"] <= box.bounding_box()["width"]

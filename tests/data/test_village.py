@@ -1,6 +1,5 @@
-"""The files of the Village corpus: sums, sizes, words, splits, phenomena."""
+"""The files of the Village corpus: sizes, words, splits, phenomena."""
 
-import hashlib
 import re
 import subprocess
 import sys
@@ -42,17 +41,6 @@ def words(rows, lang):
 
 def tags(rows):
     return Counter(tag for row in rows for tag in row.tags)
-
-
-# The files
-
-
-def test_sums():
-    lines = (DATA / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    known = dict(reversed(line.split("  ")) for line in lines)
-    for split in SIZES:
-        name = f"village/{split}.tsv.gz"
-        assert hashlib.sha256((DATA / name).read_bytes()).hexdigest() == known[name]
 
 
 @pytest.mark.slow

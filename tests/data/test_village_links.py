@@ -57,15 +57,6 @@ def test_sentences_that_were_read_word_by_word(rows, line):
     assert [row[:6] for row in rows if row.en == read[0]] == [read]
 
 
-def test_format(linked):
-    """Links are sorted, in range, each written once."""
-    for a, b, text in linked[1]:
-        sure, possible = links_of(text)
-        found = sorted(sure | possible)
-        assert text == " ".join(f"{i}{'?-'[(i, j) in sure]}{j}" for i, j in found)
-        assert max(i for i, _ in found) < len(a) and max(j for _, j in found) < len(b)
-
-
 def test_no_word_surely_stands_for_two_copies_of_a_word(linked):
     for a, b, text in linked[1]:
         if len({*a}) < len(a) or len({*b}) < len(b):

@@ -20,13 +20,8 @@ OWNED = re.compile(
     r"(?:(?:github\.com|/gh)(?:/|%2F)|https://)([\w-]+)(?:/|%2F|\.github\.io/)"
     r"learning-to-align\b"
 )
-OWNERS = {
-    ".md",
-    ".ipynb",
-    ".cff",
-    ".toml",
-    ".yml",
-}  # kinds of files that name the owner
+# Kinds of files that name the owner.
+OWNERS = {".md", ".ipynb", ".cff", ".toml", ".yml"}
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="runs on Linux only")
 
 
@@ -152,10 +147,10 @@ def test_one_command_fills_in_the_owner(tmp_path):
     command = re.search(r"```bash\n(git grep.+?)```", read("PUBLISH.md"), re.S)[1]
     script = "git init -q . && git add . && " + command.replace("YOU", "me-2")
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
-    texts = [
-        path.read_text("utf-8") for path in tmp_path.rglob("*.*") if path.is_file()
-    ]
-    found = {name for text in texts for name in OWNED.findall(text)}
+    changed = [path for path in tmp_path.rglob("*.*") if path.suffix in OWNERS]
+    found = {
+        name for path in changed for name in OWNED.findall(path.read_text("utf-8"))
+    }
     assert found == {"me-2", "YOU"}  # PUBLISH.md speaks of you
 
 

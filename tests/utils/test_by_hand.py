@@ -78,29 +78,6 @@ def test_dropout_acts_in_training_where_the_plain_way_has_it(kind, monkeypatch):
     torch.testing.assert_close(by_hand.loss(model, batch), loss)
 
 
-# --- the gradients themselves -----------------------------------------------------
-
-
-def attention_arguments():
-    torch.manual_seed(2)
-    counts, lens = [3, 3, 2, 1], torch.tensor([5, 1, 3])
-    P, B, S, H, D = sum(counts), 3, 5, 2, 6
-    before = [(P, 3 * H), (B, H), (B, S, H), (B, S, D)]
-    after = [(3 * H, D), (4 * H, H), (4 * H,), (H,)]
-    before, after = (
-        [torch.randn(s, dtype=torch.double, requires_grad=True) for s in shapes]
-        for shapes in (before, after)
-    )
-    mask = torch.zeros(B, S, dtype=torch.double)
-    mask[torch.arange(S) >= lens[:, None]] = -torch.inf
-    return [*before, mask, *after, counts]
-
-
-def test_the_backward_pass_is_right_to_finite_differences():
-    function = by_hand.AttentionSteps.apply
-    assert torch.autograd.gradcheck(function, attention_arguments())
-
-
 # --- what it doesn't compute is refused ------------------------------------------
 
 

@@ -130,10 +130,7 @@ LIES = {
     "pieces of no model": (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),
     "whole numbers": (bias(lambda x: x.int()), "bias is torch.int32 of shape"),
     "a parameter less": (lambda h, t: t.pop("model.decoder.dense.bias"), "is missing"),
-    "a parameter more": (
-        lambda h, t: t.update(MORE),
-        "x is floats of shape .* missing",
-    ),
+    "a parameter more": (lambda h, t: t.update(MORE), "x is floats of .* missing"),
 }
 
 

@@ -4,13 +4,7 @@ import pytest
 import torch
 
 from utils.attention import AdditiveAttention
-from utils.d2l_bridge import (
-    load_d2l,
-    reference_attention,
-    reference_decoder,
-    reference_encoder,
-)
-from utils.models import build_model
+from utils.d2l_bridge import reference_attention, reference_decoder
 from utils.seq2seq import Seq2SeqAttentionDecoder
 
 
@@ -52,14 +46,3 @@ def test_attention_decoder(layers):
     close(our_state.hidden_state, their_state[1])
     close(ours.attention_weights, torch.cat(theirs.attention_weights, dim=1))
     close(gradients(ours, first), gradients(theirs, second), 1e-5, 1e-4)
-
-
-def test_whole_model_on_sentences_of_one_length():
-    """Without padding, packing makes no difference, so the whole of both must agree."""
-    torch.manual_seed(0)
-    ours = build_model("attention", 20, 20, 8, 16, num_layers=2)
-    parts = reference_encoder(ours.encoder), reference_decoder(ours.decoder)
-    theirs = load_d2l().EncoderDecoder(*parts)
-    source, target = torch.randint(0, 20, (4, 6)), torch.randint(0, 20, (4, 5))
-    lens = torch.full((4,), 6)
-    close(ours(source, target, lens)[0], theirs(source, target, lens)[0])

@@ -70,11 +70,7 @@ def test_gold_links_are_what_the_error_rate_takes():
 
 # --- gold sets ----------------------------------------------------------------------
 
-PAIRS = [
-    Pair("Ein Hund", "A dog."),
-    Pair("Ja", "Yes"),
-    Pair("Nein", "No"),
-]
+PAIRS = [Pair("Ein Hund", "A dog."), Pair("Ja", "Yes"), Pair("Nein", "No")]
 NAME = "multi30k-de-en"
 
 

@@ -22,7 +22,7 @@ from utils.metrics import (
     text_scores,
 )
 
-words = st.sampled_from("a b cat 我 爱 苹果 .".split())
+words = st.sampled_from("a A a.b c 我 爱 苹果 .".split())
 corpora = st.lists(st.tuples(st.lists(words), st.lists(words, min_size=1)), min_size=1)
 links = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
 
@@ -41,12 +41,9 @@ def test_scores_are_of_tokens_or_strings_and_a_perfect_one_is_100(corpus):
     assert bleu(longer, longer) == 100
 
 
-def test_tokens_are_taken_as_given(caplog):
+def test_tokens_are_scored_in_silence_and_may_be_none(caplog):
     bleu(["I like it ."] * 200, ["I like it ."] * 200)  # sacrebleu warns unless forced
     assert not caplog.records
-    # Its own tokenizer would find matches inside these.
-    assert bleu([["苹果", "a.b", "c", "d"]], [["苹", "a", "x", "y"]]) == 0
-    assert bleu(["A b c d"], ["a b c d"]) < 100  # case counts
     assert bleu([[]], [["a"]]) == 0
 
 

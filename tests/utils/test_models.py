@@ -208,6 +208,8 @@ def test_wrong_inputs(name, change, message):
         ("dot", {"attention": nn.Linear(6, 6)}, "attention must be a plain value"),
         ("attention", {"enc_hiddens": 7}, "even size, got 7"),
         ("attention", {"dropout": 1}, "dropout must be at least 0 and below 1, got 1"),
+        ("attention", {"dropout": -0.1}, "dropout must be at least 0 .*, got -0.1"),
+        ("attention", {"num_layers": True}, "num_layers must be a whole .*, got True"),
         ("fixed", {"score": "general"}, "kind 'fixed' takes"),
         ("luong", {"feed": "all"}, "attentional.*got 'all'"),
         ("local-m", {"reach": 0}, "reach must be a whole number of at least 1, got 0"),

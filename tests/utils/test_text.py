@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 
 from utils.corpora import VILLAGE_FOLDER
 from utils.files import read_lines
-from utils.text import (
-    BOS,
-    EOS,
-    PAD,
-    SLOTS,
-    SPECIALS,
-    UNK,
-    UNK_ID,
-    Vocab,
-    detokenize,
-    tokenize,
-)
+from utils.text import SLOTS, SPECIALS, UNK_ID, Vocab, detokenize, tokenize
+
+PAD, BOS, EOS, UNK = SPECIALS
 
 
 def table(text):
@@ -103,12 +94,10 @@ fr | où vas-tu , l' ami ? | Où vas-tu, l'ami~?
 fr | oui ! | Oui~!
 zh | 我 爱 吃 苹果 。 | 我爱吃苹果。
 zh | i am 3 岁 | I am 3岁
-"""
+""".replace("~", "\u00a0")
 
 
-@pytest.mark.parametrize(
-    "lang, tokens, expected", table(WRITTEN.replace("~", "\u00a0"))
-)
+@pytest.mark.parametrize("lang, tokens, expected", table(WRITTEN))
 def test_detokenize(lang, tokens, expected):
     assert detokenize(tokens.split(), lang) == expected
     if "<" not in tokens:

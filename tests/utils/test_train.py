@@ -72,18 +72,17 @@ def test_it_trains_stores_and_reports(trained):
     assert set(os.listdir(folder)) == files
     best = load_checkpoint(folder / "model.safetensors")
     size = sum(parameter.numel() for parameter in best.model.parameters())
-    printed = [line for line in printed if "seems to be in" not in line]
-    assert printed[:5] == [
-        "pairs.tsv en→fr: train 96, valid 12, test 12",
-        "computed on cpu with --threads 1, in float32, the gradient by hand",
-        "vocabularies: 300 pieces of en and 300 pieces of fr",
+    for said in (
+        "en→fr: train 96, valid 12, test 12",
+        "on cpu with --threads 1, in float32, the gradient by hand",
         f"released translator, {size:,} parameters",
         "epochs done: 0 of 1, each 3 batches of 32; learning rate up to 0.003",
-    ]
+    ):
+        assert any(said in line for line in printed[:7]), said
     last = load_checkpoint(folder / "model.last.safetensors")
     train_loss, valid_loss = list(last.training["history"][0].values())[:2]
     losses = f"loss {train_loss:.3f} in training, {valid_loss:.3f} in validation; BLEU"
-    assert printed[5].startswith(f"epoch 1 of 1: {losses} ")
+    assert any(line.startswith(f"epoch 1 of 1: {losses} ") for line in printed)
     assert "the best epoch by validation loss is 1: model.safetensors" in printed
     found = translate(best.model, "ab cd", *best[1:3])
     assert found.attention_weights.shape[1] == len(found.source_tokens)
@@ -105,10 +104,8 @@ def test_it_goes_on(run, trained, monkeypatch):
     assert "--lr was 0.003 and is 0.001 from here on" in longer
     with open("model.log.csv", encoding="utf-8", newline="") as file:
         log = list(csv.DictReader(file))
-    assert [(row["epoch"], row["lr"]) for row in log] == [
-        ("1", "0.003"),
-        ("2", "0.001"),
-    ]
+    rates = [(row["epoch"], row["lr"]) for row in log]
+    assert rates == [("1", "0.003"), ("2", "0.001")]
     history = load_checkpoint("model.last.safetensors").training["history"]
     for row, entry in zip(log, history, strict=True):
         for name in ("train_loss", "valid_loss", "seconds"):
@@ -241,13 +238,11 @@ BEGIN = "--out new --source en --target fr"
 REFUSED = {
     "--source en --target fr --tsv pairs.tsv": "--out is needed",
     "--out new --tsv pairs.tsv": "--source and --target are needed",
-    "--out new --source en --target fr": "one text is needed",
     BEGIN: "one text is needed",
     f"{OTHER} --corpus multi30k": "one text is needed",
     f"{BEGIN} --corpus multi30k --held-out 9": "--held-out is not for --corpus",
     "--out model --resume --overwrite": "--resume goes without --overwrite",
     NEW: "model.last.safetensors and model.log.csv and model.png would be lost",
-    f"{OTHER} --num-epochs 0": "--num-epochs: must be a whole number of at least 1, ",
     f"{OTHER} --dropout 1": "--dropout: must be a number of at least 0 and at most 0.",
     f"{OTHER} --lr nan": "--lr: must be a number of at least 1e-12, got nan",
     f"{OTHER} --batch-size 2.5": "--batch-size: must be a whole number of at least 1",

@@ -117,6 +117,35 @@ def mended(app, pagename, templatename, context, doctree):
     )
 
 
+IN_CHINESE = {
+    "Show the code": "展开代码",
+    "Hide the code": "收起代码",
+    "Show the output": "展开输出",
+    "Hide the output": "收起输出",
+    "The picture in words": "图的文字说明",
+}
+
+
+def switched(app, pagename, templatename, context, doctree):
+    """A page leads to the same one in the other language, or to where that begins."""
+    if "body" not in context:
+        return
+    folder, _, name = pagename.rpartition("/")
+    words, language, twin = "中文", "zh-CN", f"zh/{name}"
+    if folder == "zh":
+        words, language, twin = "English", "en", f"notebooks/{name}"
+        context["language"] = "zh-CN"
+        for english, chinese in IN_CHINESE.items():
+            context["body"] = context["body"].replace(english, chinese)
+    elif twin not in app.env.found_docs:
+        twin = "zh/00_start_here"
+    link = app.builder.get_relative_uri(pagename, twin)
+    context["body"] = (
+        f'<p class="language"><a href="{link}" hreflang="{language}" lang="{language}">'
+        f"{words}</a></p>{context['body']}"
+    )
+
+
 def introduced(app, pagename, templatename, context, doctree):
     """What other sites show of a page: its first paragraph, and one picture."""
     first = doctree and next(doctree.findall(nodes.paragraph), None)
@@ -141,3 +170,4 @@ def setup(app):
     app.connect("autodoc-process-docstring", as_written)
     app.connect("html-page-context", introduced)
     app.connect("html-page-context", mended, priority=900)  # after furo
+    app.connect("html-page-context", switched, priority=901)

@@ -12,6 +12,7 @@ import base64
 import html
 import io
 import json
+import os
 import re
 import shutil
 from functools import cache
@@ -23,6 +24,7 @@ import torch
 from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
+from tools import zh
 from tools.site import heatmap_page
 from utils.checkpoint import load_checkpoint
 from utils.corpora import load_village
@@ -81,10 +83,10 @@ def site_text(text, place, pages):
 
     def link(found):
         start, path, anchor = found[1], found[2], found[3] or ""
-        target = (ROOT / place).parent / path
+        target = Path(os.path.normpath((ROOT / place).parent / path))
         if not target.exists():
             return found[0]
-        inside = target.resolve().relative_to(ROOT).as_posix()
+        inside = target.relative_to(ROOT).as_posix()
         if inside in pages or "img/" in inside:
             return found[0]
         kind = "tree" if target.is_dir() else "blob"
@@ -92,7 +94,7 @@ def site_text(text, place, pages):
 
     def one_sentence(found):
         words = " ".join(found[1].split())
-        first = re.match(r".+?\.(?= [A-Z])|.+", words)[0]
+        first = re.match(r".+?(?:\.(?= [A-Z])|。)|.+", words)[0]
         picture = found[0].replace(found[1], first)
         return picture + (f"\n\n{folded(words)}\n" if first != words else "")
 
@@ -143,8 +145,9 @@ def unfolded(cells):
     taught = [cell for cell in code if cell.source.startswith(TAUGHT)]
     toys = [c for c in code if c not in taught and not ASIDE.search(c.source)]
     toys.sort(key=lambda cell: len(cell.source))
-    text = sum(len(cell.source) for cell in cells if cell.cell_type == "markdown")
-    room, found = text // LETTERS, set()
+    text = "".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    wide = len(re.findall(zh.HAN, text))  # as wide as two letters
+    room, found = (len(text) + wide) // LETTERS, set()
     for cell in taught + toys:
         lines = sum(len(line) // WIDE + 1 for line in cell.source.split("\n"))
         if lines <= room:
@@ -181,7 +184,7 @@ def site_notebook(notebook, place, pages):
             elif said and set(said[0]) <= SHIPPED.keys():
                 data["text/html"] = explorer(*said, up="../")
             elif "image/png" in data:
-                stem = f"figures/{Path(place).stem}-{cell.id}-{number}"
+                stem = f"../notebooks/figures/{Path(place).stem}-{cell.id}-{number}"
                 known = output.metadata["image/png"]
                 pictures = [base64.b64decode(data["image/png"])]
                 parts = panels(pictures[0], known["width"])
@@ -323,13 +326,15 @@ def figure(paths, pictures, known):
 
 def ways(place):
     """The line below a notebook's title: where it can be opened and run."""
-    name, binder = Path(place).name, FORGE.replace("github.com", BINDER) + "/HEAD"
-    colab = f"https://colab.research.google.com/{FORGE.replace('.com', '')}/blob/HEAD"
+    forge, run, download = FORGE, "Run it: ", "download the notebook"
+    if place.startswith("zh/"):  # only the learners' repository has it
+        forge, run, download = f"{FORGE}-learner", "运行：", "下载笔记本"
+    binder = f"{forge.replace('github.com', BINDER)}/HEAD?labpath={place}"
+    colab = forge.replace("github.com", "https://colab.research.google.com/github")
     return (
-        '<p class="ways">Run it: '
-        f'<a href="{binder}?labpath={place}">Binder</a> · '
-        f'<a href="{colab}/{place}">Colab</a> · '
-        f'<a href="{name}" download>download the notebook</a></p>'
+        f'<p class="ways">{run}<a href="{binder}">Binder</a> · '
+        f'<a href="{colab}/blob/HEAD/{place}">Colab</a> · '
+        f'<a href="{Path(place).name}" download>{download}</a></p>'
     )
 
 
@@ -391,8 +396,11 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
     for folder in (EXTRA / "figures", EXTRA / "notebooks" / "figures"):
         folder.mkdir(parents=True)
-    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    places = [path.relative_to(ROOT).as_posix() for path in notebooks]
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        shutil.copy(path, EXTRA / "notebooks")
+    zh.build(EXTRA / "zh", EXTRA / "notebooks")
+    notebooks = sorted([*EXTRA.glob("notebooks/*.ipynb"), *EXTRA.glob("zh/*.ipynb")])
+    places = [path.relative_to(EXTRA).as_posix() for path in notebooks]
     pages = {*places, *TEXTS}
     written = api()
     for place in TEXTS:
@@ -400,14 +408,13 @@ def main():
         if "INSTRUCTOR" in place:
             text = ANSWERED.sub(r"\1 |", text)
         if place == "README.md":  # the home page has the course's name
-            text = re.sub("^# .*", "# Starting, and your own text", text)
+            text = re.sub(r"^# .*\n\n.*中文.*", "# Starting, and your own text", text)
             text = re.sub(r"https://.+\.github\.io/[\w-]+/(\w+)\.html", r"\1.md", text)
         written[place] = site_text(text, place, pages)
     for place, path in zip(places, notebooks, strict=True):
         notebook = nbformat.read(path, as_version=4)
         notebook, figures = site_notebook(notebook, place, pages)
         written[place] = nbformat.writes(notebook)
-        shutil.copy(path, EXTRA / place)
         for name, picture in figures.items():
             (EXTRA / "notebooks" / name).write_bytes(picture)
     written["explorer.html"] = explorer(SHIPPED, HOME)

@@ -113,11 +113,8 @@ def test_a_table_of_mistakes():
         (two, r"=> x = 7 * x\n    return x / 2"),
         (two, "factor * => 7 * ;; x**2 => x / 2"),
     ]
-    texts = [squares.edited(edit).split("\n", 1) for _, edit in squares.edits()]
-    assert {first for first, _ in texts} == {squares.__doc__}
-    assert texts[1][1] == "    return  x**2"
-    assert texts[3][1] == "    x = 7 * x\n    return x / 2"
-    assert texts[4][1] == "    return 7 * x / 2"
+    texts = [squares.edited(edit).split("\n", 1)[1] for _, edit in squares.edits()]
+    assert texts[3:] == ["    x = 7 * x\n    return x / 2", "    return 7 * x / 2"]
     with pytest.raises(ValueError, match="squares: 'z' isn't in the solution"):
         squares.edited("z => x")
 

@@ -31,7 +31,7 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     "two things, the weights last": [(LAST, "return logits")],
     "The course's AdditiveAttention is in": [("MyAttention(D", "Additive(D")],
     "one direction only": [("outputs, state", "outputs[..., :64].tile(2), state")],
-    "MyEncoder's state": [(STATE, "last"), (STATE, STATE.replace(".unsqueeze(0)", ""))],
+    "MyEncoder's state": [(STATE, "last")],
     "that reads ids": [("my_greedy(model.decoder", "my_greedy(model.decoder.step")],
     "plain whole numbers": [(ROWS, "return [[*torch.tensor(row)] for row in rows]")],
     "lists of at most 40 ids": [
@@ -45,8 +45,6 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     "are probabilities": [("dense(output)", "dense(output).softmax(2)")],
     "don't sum to 1": [
         (MASKED, f"{MASKED} * 0.5"),
-        (MASKED, "weights = scores"),
-        (MASKED, "weights = scores.softmax(dim=0)"),
         ("(hidden - top)", "(hidden * torch.nan)"),
         ("< valid_lens[:, None]", ">= valid_lens[:, None]"),
         ("return exps / total", "return real * X.softmax(2)\n    return exps / total"),
@@ -57,7 +55,6 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     ],
     "Padding gets weight": [
         (MASKED, "weights = scores.softmax(dim=2)"),
-        ("masked_fill(~real, -torch.inf)", "masked_fill(~real, 0.0)"),
         ("< valid_lens[:, None]", "<= valid_lens[:, None]"),
     ],
     "a later target word": [("embedding(X).split", "embedding(X).roll(-1, 1).split")],
@@ -73,7 +70,6 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     ],
     "to decoder.attention.W.weight, decoder.attention.U.weight": [
         (CONTEXT, "my_context(weights.detach(), values), weights"),
-        (CONTEXT, "values.mean(1, keepdim=True), weights"),
         ("((context, ", "((0 * context, "),
     ],
     "decoder.rnn.weight_hh_l0": [(STATE, "torch.zeros(1, len(ids), 128)")],

@@ -24,18 +24,11 @@ from utils.seq2seq import (
 from utils.transformer import split
 
 
-def gru_of_torch(x, h, W, U, b):
-    cell = nn.GRUCell(x.shape[1], h.shape[1])
+def cell_of_torch(kind, W, U, b):
+    cell = kind(W.shape[1], U.shape[1])
     cell.weight_ih.data, cell.weight_hh.data = W, U
     cell.bias_ih.data, cell.bias_hh.data = torch.zeros_like(b), b
-    return cell(x, h)
-
-
-def lstm_of_torch(x, h, c, W, U, b):
-    cell = nn.LSTMCell(x.shape[1], h.shape[1])
-    cell.weight_ih.data, cell.weight_hh.data = W, U
-    cell.bias_ih.data, cell.bias_hh.data = torch.zeros_like(b), b
-    return cell(x, (h, c))
+    return cell
 
 
 def log_by_loops(logits, targets):
@@ -171,13 +164,13 @@ REFERENCES = {
     "extended_ids": numbered_by_vocab,
     "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
     "greedy_decode": greedy_by_rows,
-    "gru_step": gru_of_torch,
+    "gru_step": lambda x, h, *given: cell_of_torch(nn.GRUCell, *given)(x, h),
     "joined_scores": joined_by_two,
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
     "longest_gap": alignment.longest_gap,
     "masked_softmax": attention.masked_softmax,
-    "lstm_step": lstm_of_torch,
+    "lstm_step": lambda x, h, c, *given: cell_of_torch(nn.LSTMCell, *given)(x, (h, c)),
     "mean_loss": training.masked_cross_entropy,
     "most_attended": lambda w, words: [
         words[max(range(len(words)), key=row.__getitem__)] for row in w.tolist()

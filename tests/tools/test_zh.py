@@ -1,0 +1,112 @@
+"""The Chinese edition: nothing missing, fuzzy or damaged; what is built is the same."""
+
+import nbformat
+import polib
+import pytest
+import zh
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+FILES = sorted(zh.CHINESE.rglob("*.po"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_finished_notebook_is_whole_and_an_unfinished_one_undamaged(path):
+    """If a change of the English fails here, CONTRIBUTING.md says what to do."""
+    _, notebook, po = zh.opened(path)
+    found = list(zh.faults(zh.units(notebook), po))
+    if not zh.is_finished(po):
+        found = [fault for fault in found if fault[1] == "damaged"]
+    assert found == []
+
+
+def test_what_is_built_has_the_code_the_outputs_and_the_ids_of_the_english(tmp_path):
+    zh.build(tmp_path, zh.ENGLISH)
+    built = sorted(tmp_path.rglob("*.ipynb"))
+    for path in built:
+        own = nbformat.read(path, as_version=4)
+        english = nbformat.read(zh.ENGLISH / path.relative_to(tmp_path), as_version=4)
+        assert own.metadata == english.metadata
+        for cell, old in zip(own.cells, english.cells, strict=True):
+            if old.cell_type == "markdown":
+                old.source = cell.source
+        assert own.cells == english.cells
+
+
+def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(zh, "ENGLISH", tmp_path)
+    monkeypatch.setattr(zh, "CHINESE", tmp_path / "zh")
+    (tmp_path / "zh").mkdir()
+    text = "See [a](b.ipynb), [b](c.ipynb#d), ![p](img/p.svg), [x](https://x.y) [k](#k)"
+    notebook = new_notebook(cells=[new_markdown_cell(text), new_code_cell("1")])
+    for name, finished in (("a", "yes"), ("b", "yes"), ("c", "no")):
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+        po = zh.update(zh.units(notebook), polib.POFile())
+        po.metadata["X-Finished"] = finished
+        po[0].msgstr = text.replace("See", "参见")
+        po.save(tmp_path / "zh" / f"{name}.po")
+    zh.build(tmp_path / "out", tmp_path)
+    assert sorted(p.stem for p in (tmp_path / "out").iterdir()) == ["a", "b"]
+    cell = nbformat.read(tmp_path / "out" / "a.ipynb", as_version=4).cells[0]
+    chinese = text.replace("See", "参见")
+    assert cell.source == chinese.replace("(c", "(../c").replace("(img", "(../img")
+
+
+def test_a_change_of_the_english_fails_until_somebody_has_looked():
+    """A number and a sentence changed, two cells exchanged, one new, one gone."""
+    texts = (
+        "The loss is 0.4.",
+        "A key and a query.",
+        "Read it twice.",
+        "It goes.",
+        "One.",
+    )
+    old = new_notebook(cells=[new_markdown_cell(text) for text in texts])
+    po = zh.update(zh.units(old), polib.POFile())
+    chinese = "损失是 0.4。", "键和查询。", "读两遍。", "去。", "一。"
+    for entry, text in zip(po, chinese, strict=True):
+        entry.msgstr = text
+    assert list(zh.faults(zh.units(old), po)) == []
+    texts = texts[1], "The loss is 0.5.", "Read it three times.", "New", texts[4]
+    new = new_notebook(cells=[new_markdown_cell(text) for text in texts])
+    states = [state for _, state, _ in zh.faults(zh.units(new), po)]
+    assert states == ["missing"] * 3
+    po = zh.update(zh.units(new), po)
+    assert [entry.msgid for entry in po] == [*texts]
+    kept = [chinese[1], chinese[0], chinese[2], "", chinese[4]]
+    assert [entry.msgstr for entry in po] == kept
+    states = [state for _, state, _ in zh.faults(zh.units(new), po)]
+    assert states == ["fuzzy", "fuzzy", "missing"]
+    assert zh.update(zh.units(new), po) == po  # twice is once
+
+
+ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb).
+| a | <em>b</em> |"""
+CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
+| 甲 | <em>乙</em> |"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("$h_j$", "$h_i$", "formula"),
+        ("`keys`", "`key`", "code"),
+        ("(03.ipynb)", "(04.ipynb)", "link"),
+        ("</em>", "", "tag"),
+        ("**键**", "键", "bold: lost"),
+        ("- **", "**", "beginning of a line"),
+        ("| 甲 |", "| 甲", "cell of a table"),
+        ("即 `", "即\n\n`", "blank line"),
+        ("**键** ", "**键：**即 ", "doesn't close"),
+        ("**键**", "看**“键”**", "doesn't open"),
+        ("，见", "，\n见", "line break"),
+        ("甲", "*甲*", "italics"),
+        ("，见", ", 见", "half-width"),
+        ("即 `", "即`", "no space"),
+        ("，见", "， 见", "a space at"),
+    ],
+)
+def test_damage_is_named(right, wrong, said):
+    assert list(zh.damage(ENGLISH, CHINESE)) == []
+    assert CHINESE.count(right) == 1
+    (found, *_) = zh.damage(ENGLISH, CHINESE.replace(right, wrong))
+    assert said in found

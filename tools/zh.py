@@ -1,0 +1,195 @@
+"""Write the Chinese edition: `make zh`, to build/zh. It isn't committed.
+
+    python tools/zh.py                  write the finished notebooks
+    python tools/zh.py update [PO ...]  bring PO files up to date with the English, and
+                                        say what is damaged, and how much is to be done
+
+notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb. A unit is a block of
+Markdown between blank lines, if it holds words. Code cells, outputs, metadata and ids
+are copied, so a notebook lies where its code finds `../data`. Links lead to the Chinese
+notebook where there is one. A file is finished when its head says `X-Finished: yes`:
+only then is it built, and must nothing be missing or fuzzy.
+"""
+
+import difflib
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+import polib
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGLISH = ROOT / "notebooks"
+CHINESE = ENGLISH / "zh"
+
+BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
+MUST = {  # what the Chinese keeps, as often as the English has it
+    "formula": r"\$\$.+?\$\$|\$[^$]+\$",
+    "code": r"```.*?```|`[^`]+`|<code>.*?</code>",
+    "link": r"\]\([^)\s]+\)",
+    "tag": r"<[/\w][^>]*>",
+    "bold": r"\*\*",
+    "beginning of a line": r"(?m)^(?:#+|-|\d+\.)(?= )",
+    "cell of a table": r"(?<!\\)\|",
+}
+SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|!?\[|\*")  # what is not seen of Markdown
+SHAPE = r"\([\w. +/]+(?:, ?[\w. +/]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
+HAN, FULL = r"[\u3400-\u9fff]", r"[\u3001-\u303f\uff01-\uff5e“”‘’…—]"
+BOLD = re.compile(r"(\w?)\*\*(?=\S)(.+?)\*\*(?=(\w?))", re.DOTALL)
+SEEN = {  # what is wrong with Chinese as it is seen
+    "a line break within Chinese": rf"(?:{HAN}|{FULL})\n(?:{HAN}|{FULL})",
+    "Chinese in italics, which it doesn't have": rf"(?<!\*)\*{HAN}",
+    "half-width punctuation in Chinese": rf"{HAN} ?[.,;:?!()]|[,;:?!()] ?{HAN}",
+    "no space between Chinese and Latin": rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}",
+    "a space at full-width punctuation": rf"[^\s|-] (?!…){FULL}|(?![“‘…—]){FULL} {HAN}",
+}
+
+
+def blocks(text):
+    """The blocks of a Markdown text that hold words; formulas and code are none."""
+    for block in BLOCK.findall(text):
+        rest = block
+        for kind in ("formula", "code", "link", "tag"):
+            rest = re.sub(MUST[kind], "", rest, flags=re.DOTALL)
+        if re.search("[A-Za-z]{2}", rest):
+            yield block
+
+
+def units(notebook):
+    """(id of the cell, block) for each unit of a notebook, in their order."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            yield from ((cell.id, block) for block in blocks(cell.source))
+
+
+def update(units, old):
+    """A PO file of these units that keeps what is translated in the old one.
+
+    A changed unit gets the Chinese of the one that it is most like, as fuzzy. A unit
+    that is gone is left out.
+    """
+    new = polib.POFile(wrapwidth=0)
+    new.metadata = old.metadata or {
+        "Language": "zh_CN",
+        "Content-Type": "text/plain; charset=UTF-8",
+        "X-Finished": "no",
+    }
+    known = {entry.msgid: entry for entry in old}
+    entries = {}
+    for place, block in units:
+        entry = entries.setdefault(block, polib.POEntry(msgid=block))
+        entry.occurrences.append((place, ""))
+    gone = [block for block in known if block not in entries]
+    new.extend(entries.values())
+    for block, entry in entries.items():
+        near = difflib.get_close_matches(block, gone, 1, 0.5)
+        if block in known:
+            entry.msgstr, entry.flags = known[block].msgstr, known[block].flags
+            entry.previous_msgid = known[block].previous_msgid
+        elif near and known[near[0]].msgstr:
+            entry.msgstr, entry.flags = known[near[0]].msgstr, ["fuzzy"]
+            entry.previous_msgid = near[0]
+    return new
+
+
+def damage(english, chinese):
+    """What a translation lost, or shows otherwise than it is meant, as sentences."""
+    for name, pattern in MUST.items():
+        kept = re.compile(pattern, re.DOTALL)
+        old, new = Counter(kept.findall(english)), Counter(kept.findall(chinese))
+        if old != new:
+            yield f"{name}: lost {[*(old - new)]}, added {[*(new - old)]}"
+    if len(BLOCK.findall(chinese)) != 1:
+        yield "a blank line makes two blocks of one"
+    for before, bold, after in BOLD.findall(chinese):
+        if after and re.match(r"\W", bold[-1]):
+            yield f"bold doesn't close: a space is missing behind …{bold[-4:]}**"
+        if before and re.match(r"\W", bold[0]):
+            yield f"bold doesn't open: a space is missing before **{bold[:4]}…"
+    signs = rf"{MUST['formula']}|{MUST['code']}|{SHAPE}"
+    seen = re.sub(signs, "x", chinese, flags=re.DOTALL)
+    plain = SIGNS.sub("", seen)
+    for fault, pattern in SEEN.items():
+        text = plain if "Latin" in fault or "half" in fault else seen
+        for found in re.finditer(pattern, text):
+            yield f"{fault}: …{text[max(found.start() - 6, 0) : found.end() + 6]}…"
+
+
+def faults(units, po):
+    """(id of the cell, what is wrong: missing, fuzzy or damaged; more of it)."""
+    known = {entry.msgid: entry for entry in po}
+    for place, block in units:
+        entry = known.get(block)
+        if entry and entry.translated():
+            yield from ((place, "damaged", d) for d in damage(block, entry.msgstr))
+        else:
+            state = "fuzzy" if entry and entry.fuzzy else "missing"
+            yield place, state, f"{block[:60]!r}"
+
+
+def is_finished(po):
+    return po.metadata.get("X-Finished") == "yes"
+
+
+def opened(path):
+    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO)."""
+    name = path.relative_to(CHINESE).with_suffix(".ipynb")
+    if not (ENGLISH / name).exists():
+        sys.exit(f"{path} is named after no notebook: there is no {ENGLISH / name}.")
+    po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
+    return name, nbformat.read(ENGLISH / name, as_version=4), po
+
+
+def build(folder, english):
+    """Write the finished notebooks into a folder.
+
+    english: the folder of the English ones, to which links lead that have no Chinese.
+    """
+    files = {
+        name: (notebook, po)
+        for name, notebook, po in map(opened, CHINESE.rglob("*.po"))
+        if is_finished(po)
+    }
+    for name, (notebook, po) in files.items():
+        text = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
+        here = folder / name
+
+        def link(found, name=name, here=here):
+            target = Path(os.path.normpath(name.parent / found[0]))
+            if target in files:
+                return found[0]
+            return Path(os.path.relpath(english / target, here.parent)).as_posix()
+
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                chinese = BLOCK.sub(lambda b, t=text: t.get(b[0], b[0]), cell.source)
+                cell.source = LINK.sub(link, chinese)
+        here.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, here)
+
+
+def main(command="build", *paths):
+    if command == "build":
+        build(ROOT / "build" / "zh", ENGLISH)
+        if not (data := ROOT / "build" / "data").exists():
+            data.symlink_to("../data")  # what a notebook finds as `../data`
+        return
+    for path in map(Path.resolve, map(Path, paths or sorted(CHINESE.rglob("*.po")))):
+        name, notebook, po = opened(path)
+        po = update(units(notebook), po)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        po.save(path)
+        count = Counter()
+        for place, state, said in faults(units(notebook), po):
+            count[state] += 1
+            if state != "missing":
+                print(f"{place}: {state}: {said}")
+        print(f"{name}: {count['missing']} missing, {count['fuzzy']} fuzzy")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
