@@ -42,7 +42,6 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
       clearTimeout(sentence.pause);
       sentence.pause = setTimeout(start, PAUSE);
     },
-    onchange: start,
   });
   const about = element("p", { class: "ex-about", role: "status" });
   const text = element("p", { class: "ex-text" });
@@ -53,6 +52,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
   const other = element("input", {
     type: "text", list: known.id, autocapitalize: "off",
     onchange: () => force(other.value),
+    onkeydown: (event) => event.key === "Enter" && force(other.value), // JupyterLab
   });
   const again = element("button", { type: "button", onclick: start }, "undo all");
   const next = element("button", { type: "button",
