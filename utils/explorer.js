@@ -49,11 +49,13 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
   const said = element("p", { role: "status" });
   const choices = element("div", { class: "ex-choices" });
   const known = element("datalist", { id: `ex-${Math.random()}` });
+  // Neither field acts when it is left: what is pressed next would be drawn anew first.
   const other = element("input", {
     type: "text", list: known.id, autocapitalize: "off",
-    onchange: () => force(other.value),
-    onkeydown: (event) => event.key === "Enter" && force(other.value), // JupyterLab
+    onkeydown: (event) => event.key === "Enter" && force(other.value),
   });
+  const write = element("button", { type: "button",
+    onclick: () => force(other.value) }, "write");
   const again = element("button", { type: "button", onclick: start }, "undo all");
   const next = element("button", { type: "button",
     onclick: () => choose(chosen + 1) }, "next word");
@@ -65,8 +67,8 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
       "reads <unk> in its place."),
     element("div", { class: "ex-two" }, element("div", box, map),
       element("div", {}, rowByRow ? next : "", said, choices,
-        element("p", {}, element("label", {}, "another word ", other), " ", again,
-          known))));
+        element("p", {}, element("label", {}, "another word ", other), " ", write,
+          " ", again, known))));
   root.classList.add("explorer");
   keepKeys(root);
   root.replaceChildren(
@@ -128,7 +130,8 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     const word = text_.trim().toLowerCase();
     if (!word) return;
     if (!(model.targetIds.get(word) >= 2))
-      return tell(`The model can't write ${quoted(word)}: it isn't among its words.`);
+      return said.replaceChildren(
+        `The model can't write ${quoted(word)}: it isn't among its words.`);
     const earlier = [...forced].filter(([i]) => i < chosen);
     const own = steps[chosen].best[0] === model.targetIds.get(word); // nothing to force
     forced = new Map(own ? earlier : [...earlier, [chosen, word]]);

@@ -184,7 +184,8 @@ def test_a_forced_word_is_written_and_what_it_changes_is_said(shown):
         if word == "l'":
             page.locator(".ex-choices button", has_text=word).click()
         else:
-            type_in(page, "another word", word)
+            page.get_by_label("another word").fill(word)
+            page.get_by_role("button", name="write").click()
         page.get_by_text("(forced)").wait_for()
         assert_shows(page, SENTENCES[0], {1: word})
         story = page.locator(".ex-story").text_content()
@@ -198,6 +199,21 @@ def test_a_forced_word_is_written_and_what_it_changes_is_said(shown):
     type_in(page, "another word", "zèbre")
     page.get_by_text("The model can't write “zèbre”").wait_for()
     assert_shows(page, SENTENCES[0])
+
+
+def test_the_first_click_after_typing_counts(shown):
+    page = shown()
+    for label, text in (
+        ("English sentence", "The old hat is not blue"),
+        ("another word", "v"),
+    ):
+        page.get_by_label(label).press_sequentially(text)
+        page.wait_for_timeout(1000)  # it is translated
+        box = page.locator("tbody th button").nth(2).bounding_box()
+        page.mouse.click(box["x"] + 5, box["y"] + 5, delay=50)
+        status = page.get_by_role("status").last.text_content()
+        assert status.startswith("Step 3 of")
+        page.locator("tbody th button").first.click()
 
 
 def test_an_unknown_word_is_named_with_the_nearest_known(shown):

@@ -174,9 +174,6 @@ def site_notebook(notebook, place, pages):
         cell.outputs = [o for o in cell.outputs if NOT_YET not in o.get("text", "")]
         for number, output in enumerate(cell.outputs):
             data = output.get("data", {})
-            view = data.pop("application/vnd.jupyter.widget-view+json", None)
-            if view is not None and "image/png" not in data:
-                data.clear()  # a progress bar, before its first step
             text = data.get("text/plain", "")
             said = text.startswith("Explorer(") and ast.literal_eval(text[8:])
             if cell.id in drawings():
