@@ -118,19 +118,19 @@ def share(found, digits=3):
 # A plan
 
 
-def at_own_rate(done, arm, rates, budgets=BUDGETS, seeds=SEEDS):
+def at_own_rate(done, arm, rates, budgets=BUDGETS, seeds=SEEDS, widen=True):
     """The runs of an arm: the first seed at each rate, all seeds at the best of them.
 
     done: stored entries. arm: the run's arguments that name the arm; budgets: a list of
     those that name a budget, the shortest first. Each budget has its own rate, the one
     with the lowest valid_loss. The shortest tries the rates, a longer one the best of
     the one before, and its half; while the best is the lowest or the highest, half or
-    twice of it is tried, too.
+    twice of it is tried, too, if the rates may widen.
     """
     runs = []
     for budget in budgets:
         fixed = {**arm, **budget, "seed": seeds[0]}
-        rates, best = tried_rates(done, fixed, sorted(rates))
+        rates, best = tried_rates(done, fixed, sorted(rates), widen)
         runs += [{**fixed, "lr": lr} for lr in rates]
         if best is None:
             break
@@ -139,7 +139,7 @@ def at_own_rate(done, arm, rates, budgets=BUDGETS, seeds=SEEDS):
     return runs
 
 
-def tried_rates(done, fixed, grid):
+def tried_rates(done, fixed, grid, widen=True):
     """The rates to try with these arguments, and the best; None while one is open."""
     losses = {
         entry["run"]["lr"]: entry["valid_loss"]
@@ -149,7 +149,7 @@ def tried_rates(done, fixed, grid):
     losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
     while losses.keys() >= set(grid):
         best = min(grid, key=losses.get)
-        if grid[0] < best < grid[-1]:
+        if not widen or grid[0] < best < grid[-1]:
             return grid, best
         grid = [best / 2, *grid] if best == grid[0] else [*grid, best * 2]
     return grid, None
