@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 import torch
-from helpers import tries
+from helpers import refusals, tries
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,16 +138,10 @@ SMALL, ONE = Vocab([["a"]], "en"), [Pair(("a",), ("x",))]
 CORPUS = Corpus("Toy", "en", "fr", {"train": ONE, "test": ONE})
 
 
-@pytest.mark.parametrize(
-    "call, error, message",
-    [
-        (lambda: CORPUS["dev"], ValueError, "Toy has no split 'dev', only train, test"),
-        (lambda: encode_sources([], SMALL), ValueError, "no sentence to make a batch"),
-        (lambda: encode_sources("a b", SMALL), TypeError, "got the string 'a b'"),
-        (lambda: BatchLoader([], SMALL, SMALL), ValueError, "no pairs to make batches"),
-        (lambda: BatchLoader(ONE, SMALL, SMALL, 0), ValueError, "batch_size .* got 0"),
-    ],
+test_what_is_refused = refusals(
+    (lambda: CORPUS["dev"], "Toy has no split 'dev', only train, test"),
+    (lambda: encode_sources([], SMALL), "no sentence to make a batch"),
+    (lambda: encode_sources("a b", SMALL), TypeError, "got the string 'a b'"),
+    (lambda: BatchLoader([], SMALL, SMALL), "no pairs to make batches"),
+    (lambda: BatchLoader(ONE, SMALL, SMALL, 0), "batch_size .* got 0"),
 )
-def test_what_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
