@@ -98,7 +98,6 @@ CHANGES = [  # what is put in the place of a part of a model, and how that is na
     ("decoder.rnn", nn.GRU(9, 6, 2), "num_layers=2"),
     ("encoder.rnn", nn.GRU(3, 6, bias=False), "bias=False"),
     ("decoder.attention.W_q", nn.Linear(6, 6), "attention has a bias"),
-    ("decoder.attention.dropout.p", 0.1, "attention with dropout"),
     ("decoder.query", lambda h: h[-1:], "query of its own"),
     ("decoder.attention.score", SCORE.score, "AdditiveAttention has score of its own"),
     ("decoder._forward_hooks", {0: NOTHING}, "Seq2SeqAttentionDecoder has a hook"),
