@@ -1,4 +1,4 @@
-"""Greedy decoding, beam search and translate."""
+"""Greedy decoding, beam search, exact search and translate."""
 
 import itertools
 import math
@@ -17,6 +17,7 @@ from utils.decoding import (
     translate,
     translate_tokens,
 )
+from utils.exact import exact_search
 from utils.models import build_model
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 
@@ -128,6 +129,33 @@ def test_score_and_weights_are_those_of_the_words_returned(kind):
                 assert not weights[b, : len(words), length:].any()
             by_itself, _, _ = beam_search(model, *one, *sizes)
             assert written(by_itself[0]) == words
+
+
+def test_exact_search_finds_the_best_of_all_or_says_that_not_all_were_seen():
+    """And fewer than 1 / p beginnings of one length go through the decoder."""
+    cap, better, rows = 3, 0, []
+    words = [word for word in WRITTEN if word != EOS_ID]
+    every = [
+        (*w, EOS_ID) for n in range(cap) for w in itertools.product(words, repeat=n)
+    ]
+    for seed in range(120):
+        model = random_model("attention", TINY, seed=seed)
+        one = SOURCES[:1, : 1 + seed % 3], torch.tensor([1 + seed % 3])
+        greedy, bound, _ = beam_search(model, *one, 1, cap)
+        if EOS_ID not in greedy:
+            continue
+        best, i = forced(model, *one, every)[0].max(dim=0)
+        model.decoder.register_forward_hook(lambda _, X, out: rows.append(len(X[0])))
+        rows.clear()
+        for part in (1, 200):  # one beginning at a time; all of one length
+            ids, found, certain = exact_search(model, *one, 10**4, 1, cap, part)
+            assert certain and tuple(ids.tolist()) == every[i]
+            assert found == pytest.approx(best.item(), abs=1e-4)
+        assert max(rows) <= 1 / bound.exp()
+        better += ids.tolist() != greedy[0].tolist()
+        ids, found, certain = exact_search(model, *one, 0, 1, cap)
+        assert torch.equal(ids, greedy[0]) and (found, certain) == (bound.item(), False)
+    assert better > 0
 
 
 def test_all_of_the_n_best_have_ended():
