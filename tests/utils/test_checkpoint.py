@@ -124,7 +124,6 @@ MORE = {"model.x": torch.ones(1)}
 LIES = {
     "one unit more": (config(num_hiddens=17), "where this model has"),
     "an unknown kind": (config(kind="__import__('os')"), "kind must be one of"),
-    "a setting too many": (config(path="../../x"), "path"),
     "no settings": (lambda h, t: h.update(config=None), ""),
     "one word less": (lambda h, t: h["src_vocab"][1].pop(), "11 words.* built for 12"),
     "pieces of no model": (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),

@@ -136,7 +136,6 @@ OK = np.full((2, 3), 0.5)
     [
         (OK.T, {}, "2 target and 3 source words: give one row per target word"),
         (OK * 2.1, {}, "between 0 and 1"),
-        (OK * np.nan, {}, "without NaN"),
         (OK, {"gold": {(1, 2)}}, r"gold link \(1, 2\) is outside the 3 source and 2"),
         (OK, {"possible": {(-1, 0)}}, r"possible link \(-1, 0\)"),
     ],

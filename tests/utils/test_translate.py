@@ -173,7 +173,6 @@ def test_a_heatmap_is_of_one_sentence(command, tmp_path, capsys):
 
 REFUSED = {  # 2: argparse has said it
     "--beam 101": "2",
-    "--length-penalty -1": "2",
     "--heatmap=": "2",
     "--score": "--score needs a file of references, unless there is --tsv",
     "--score none": "none: No such file",
