@@ -137,8 +137,6 @@ def test_notebook(path):
     assert [problem for rule in rules for problem in rule(notebook)] == []
 
 
-# --- nbval -----------------------------------------------------------------------
-
 FIGURE = """class Figure:
     def __repr__(self):
         return "<Figure size 9x9 with 2 Axes>"

@@ -53,9 +53,6 @@ def test_gold_hits_are_counted_over_linked_words_only():
     assert wide.possible == {(0, 1), (1, 1)}  # what is sure isn't said again
 
 
-# --- from pieces to words -----------------------------------------------------------
-
-
 def test_word_weights_by_hand():
     """Whatever the pieces are, a word has those in which its characters are."""
     pieces = SubwordVocab.train(["ab cacab", "bb ä"], "en", 300)

@@ -78,9 +78,6 @@ def test_dropout_acts_in_training_where_the_plain_way_has_it(kind, monkeypatch):
     torch.testing.assert_close(by_hand.loss(model, batch), loss)
 
 
-# --- what it doesn't compute is refused ------------------------------------------
-
-
 def small(**options):
     torch.manual_seed(0)
     return build_model("attention", 11, 13, 3, 6, **options)

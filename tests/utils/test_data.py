@@ -21,8 +21,6 @@ from utils.data import (
 )
 from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocab
 
-# --- corpora ----------------------------------------------------------------------
-
 
 def test_vocabs_know_the_training_split_only():
     train = [Pair(("a", "b"), ("x",)), Pair(("a",), ("y", "x"))]
@@ -33,9 +31,6 @@ def test_vocabs_know_the_training_split_only():
     assert [vocab.lang for vocab in corpus.vocabs()] == ["en", "fr"]
     known = [vocab.idx_to_token for vocab in corpus.vocabs()]
     assert known == [[*SPECIALS, "a", "b"], [*SPECIALS, "x", "y"]]
-
-
-# --- batches ----------------------------------------------------------------------
 
 
 def test_batch_by_hand():
@@ -55,9 +50,6 @@ def test_batch_by_hand():
     unknown = [4, *[UNK_ID] * 4, EOS_ID]
     assert ids.tolist()[0] == unknown and lens.tolist() == [6, 4, 1]
     assert ids.tolist()[1:] == [[4, 5, UNK_ID, EOS_ID, 0, 0], [EOS_ID] + [PAD_ID] * 5]
-
-
-# --- loaders ----------------------------------------------------------------------
 
 
 def make_loader(lengths, *options, **more):

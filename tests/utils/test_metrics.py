@@ -28,9 +28,6 @@ corpora = st.lists(st.tuples(st.lists(words), st.lists(words, min_size=1)), min_
 links = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
 
 
-# BLEU
-
-
 @given(corpora)
 def test_scores_are_of_tokens_or_strings_and_a_perfect_one_is_100(corpus):
     hypotheses, references = zip(*corpus, strict=True)
@@ -81,9 +78,6 @@ def test_exact_match_counted_by_hand():
     assert exact_match([["a"], ["b", "c"]], [("a",), ("b",)]) == 0.5
 
 
-# Alignment error rate
-
-
 @given(st.lists(st.tuples(links, links, links)))
 def test_aer_follows_its_definition(corpus):
     parts = [[sets[k] for sets in corpus] for k in range(3)]
@@ -96,9 +90,6 @@ def test_aer_follows_its_definition(corpus):
     )
     assert alignment_error_rate(*parts) == pytest.approx(expected, nan_ok=True)
     assert alignment_error_rate([{(0, 0)}], [{(0, 0)}]) == (0, 1, 1)
-
-
-# Links from weights, and the baselines
 
 
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -146,9 +137,6 @@ def test_random_links_are_uniform_and_one_per_target_word():
     assert abs(counts / 2000 - 1 / 4).max() < 0.05  # five standard deviations
 
 
-# Quality by length
-
-
 def test_quality_by_length_by_hand():
     good, bad = "a b c d".split(), "w x y z".split()
     hypotheses, references = [good, good, bad, bad], [good] * 4
@@ -157,9 +145,6 @@ def test_quality_by_length_by_hand():
     scores = [100, bleu([good, bad], [good, good]), math.nan, 0]
     assert [row[:2] for row in rows] == [("1–3", 1), ("4–5", 2), ("6–8", 0), ("9", 1)]
     assert [row.score for row in rows] == pytest.approx(scores, nan_ok=True)
-
-
-# What is refused
 
 
 def by_length(lengths, buckets):

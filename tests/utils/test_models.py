@@ -146,9 +146,6 @@ def test_the_contract_is_run_on_every_kind_and_every_variant():
     assert variants == set(VARIANTS)
 
 
-# --- built from plain values, saved and loaded as itself ----------------------------
-
-
 @every_model
 def test_saved_and_loaded_it_is_the_same_model(name, tmp_path):
     words = [f"w{i}" for i in range(SOURCE_WORDS - 4)]
@@ -172,9 +169,6 @@ def test_sizes_left_out_are_those_of_the_papers():
     transformer = build_model("transformer", 20, 13, 8, 2)
     assert transformer.decoder.layers[0].ffn[0].out_features == 4 * 8
     assert build_model("rnnsearch", 20, 13, 3, 6).decoder.dense.W_o.in_features == 3
-
-
-# --- what can't be is answered in words ----------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["attention", "transformer"])

@@ -54,9 +54,6 @@ def assert_legible(axes):
     assert np.min(cells) / fig.dpi >= 0.2
 
 
-# Heatmaps
-
-
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -158,9 +155,6 @@ def test_small_multiples_stand_in_rows_on_one_scale():
     assert all(ax.images[0].get_clim() == (0, 1) for ax in axes)
     (bar,) = set(axes[0].figure.axes) - set(axes)
     assert bar.get_ylabel() == "attention weight"
-
-
-# Curves
 
 
 def test_curves_show_the_mean_and_a_band_and_leave_gaps():

@@ -105,9 +105,6 @@ def test_any_kind_trains_is_stored_and_nearly_the_same_in_bfloat16(
     assert translate(saved.model, ["ab cd"], *saved[1:3], beam_size=2)[0].tokens
 
 
-# --- what is kept after each epoch --------------------------------------------------
-
-
 @pytest.fixture
 def judged(corpus, monkeypatch):
     """Trains for validation losses -> Fitted, and what was validated, an epoch each."""

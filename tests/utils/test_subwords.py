@@ -166,8 +166,6 @@ def test_each_epoch_is_cut_anew_by_seed_and_epoch():
     assert batch.source_lens.sum() > best.source_lens.sum()  # it isn't always the best
 
 
-# --- what is refused --------------------------------------------------------------
-
 train = SubwordVocab.train
 GOOD, BYTE_PAIRS = train(["ab"], "en", 300), train(["ab"], "en", 300, "bpe")
 OTHER = GOOD.model.replace(b"<pad>", b"<bad>")

@@ -148,8 +148,6 @@ def test_vocabs_are_equal_that_give_the_same_ids():
         assert vocab != other
 
 
-# --- what is refused --------------------------------------------------------------
-
 SMALL = Vocab([["a"]], "en")
 
 

@@ -231,8 +231,6 @@ def test_a_stream_that_is_closed_or_full_costs_nothing(tmp_path, closed):
     assert done.stderr == b"" and epochs(tmp_path) == 1
 
 
-# --- what is refused ------------------------------------------------------------------
-
 OTHER = f"{NEW} --out new"
 BEGIN = "--out new --source en --target fr"
 REFUSED = {
