@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from helpers import refusals
-from helpers.models import CATALOGUE, random_model
+from helpers.models import every_model, random_model
 
 from utils.decoding import (
     MAX_SOURCE,
@@ -26,11 +26,6 @@ VOCAB = Vocab([WORDS], "en")
 TINY = 6  # words in the vocabulary of random models: four special ones and two
 WRITTEN = [EOS_ID, UNK_ID, 4, 5]  # all but <pad> and <bos>
 WIDE = len(WRITTEN) ** 3  # a beam that keeps every hypothesis of three words
-QUICK = "attention", "fixed", "luong", "local-m", "transformer", "RNNsearch"
-each_kind = pytest.mark.parametrize(
-    "kind",
-    [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in CATALOGUE],
-)
 SOURCES = torch.tensor([[5, 3, 4, 4], [4, 5, 3, 0], [3, 5, 0, 0]])
 LENS = torch.tensor([4, 3, 2])
 ONE = torch.full((1, TINY), 4), torch.tensor([TINY])  # a sentence, for `chain`
@@ -80,13 +75,13 @@ def greedy_by_loops(model, source, lens, max_steps):
     return ids
 
 
-@each_kind
-def test_greedy_and_a_beam_of_one_equal_a_plain_loop(kind):
+@every_model
+def test_greedy_and_a_beam_of_one_equal_a_plain_loop(name):
     for seed in range(2):
-        model = random_model(kind, TINY, seed=seed)
+        model = random_model(name, TINY, seed=seed)
         ids, weights = greedy_decode(model, SOURCES, LENS, 7)
         found = beam_search(model, SOURCES, LENS, 1, 7, length_penalty=1.0)
-        assert torch.equal(found[0], ids) and (weights is None) == ("fixed" in kind)
+        assert torch.equal(found[0], ids) and (weights is None) == ("fixed" in name)
         for b, one in enumerate(alone()):
             assert written(ids[b]) == greedy_by_loops(model, *one, 7)
             T = len(written(ids[b]))
@@ -95,13 +90,13 @@ def test_greedy_and_a_beam_of_one_equal_a_plain_loop(kind):
                 assert not weights[b, T:].any()
 
 
-@each_kind
-def test_a_beam_that_keeps_everything_is_exhaustive(kind):
+@every_model
+def test_a_beam_that_keeps_everything_is_exhaustive(name):
     threes = itertools.product(WRITTEN, repeat=3)  # some end before
     hypotheses = sorted({w[: (*w, EOS_ID).index(EOS_ID) + 1] for w in threes})
     lengths = torch.tensor(list(map(len, hypotheses)))
     for seed in range(2):
-        model = random_model(kind, TINY, seed=seed)
+        model = random_model(name, TINY, seed=seed)
         for length_penalty, n in ((0.0, 1), (0.6, 1), (0.6, 4)):
             found = beam_search(model, SOURCES, LENS, WIDE, 3, length_penalty, n)
             for b, one in enumerate(alone()):
@@ -113,11 +108,11 @@ def test_a_beam_that_keeps_everything_is_exhaustive(kind):
                 close(found[1][rows], log_probs[best])
 
 
-@each_kind
-def test_score_and_weights_are_those_of_the_words_returned(kind):
+@every_model
+def test_score_and_weights_are_those_of_the_words_returned(name):
     """So the states moved with their hypotheses; and no sentence meets another."""
     for seed, beam_size, penalty in ((0, 2, 0.0), (1, 5, 1.0), (2, 3, 1.0)):
-        model = random_model(kind, TINY, seed=seed)
+        model = random_model(name, TINY, seed=seed)
         sizes = beam_size, 6, penalty
         ids, log_probs, weights = beam_search(model, SOURCES, LENS, *sizes)
         for b, one in enumerate(alone()):

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 import torch
-from helpers.models import CATALOGUE, SIZES, SOURCE_WORDS, a_batch, a_model
+from helpers.models import CATALOGUE, SIZES, SOURCE_WORDS, a_batch, a_model, every_model
 from torch import nn
 from torch.nn import functional as F
 
@@ -125,13 +125,6 @@ RULES = [
     keys_are_projected_once_a_sentence,
     nothing_given_is_changed_and_nothing_is_kept,
 ]
-
-
-QUICK = "attention", "luong", "local-m", "translator", "RNNsearch", "transformer"
-every_model = pytest.mark.parametrize(
-    "name",
-    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE],
-)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
