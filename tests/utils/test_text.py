@@ -21,8 +21,6 @@ def table(text):
     return [line.split(" | ") for line in text.strip().splitlines()]
 
 
-# --- tokens -----------------------------------------------------------------------
-
 TOKENS = """
 en | The baker's daughter, isn't she? | the baker 's daughter , is n't she ?
 en | I can't; we'll say they’ve won't | i ca n't ; we 'll say they 've wo n't
@@ -84,8 +82,6 @@ def test_no_sentence_makes_the_tokeniser_slow(part):
     assert time.process_time() - start < 3
 
 
-# --- sentences --------------------------------------------------------------------
-
 WRITTEN = """
 en | the baker 's son knows that i do n't . | The baker's son knows that I don't.
 en | <unk> reads . | <unk> reads.
@@ -110,9 +106,6 @@ def test_the_villages_sentences_come_back():
         for lang, text in zip(("en", "fr", "zh"), line.split("\t"), strict=False):
             words = text.split()
             assert tokenize(detokenize(words, lang), lang, {*words}) == words
-
-
-# --- vocabularies -----------------------------------------------------------------
 
 
 def test_vocab_order_and_look_up():

@@ -270,9 +270,6 @@ def test_code_that_does_not_end_is_stopped(function, monkeypatch):
     assert squares(right)  # beside a thread that may still be there
 
 
-# --- Words ----------------------------------------------------------------------------
-
-
 def test_words_are_looked_up_and_wrapped_by_their_width(monkeypatch):
     assert wrapped("word " * 30).count("\n") == 1
     assert [len(line) for line in wrapped("对齐" * 50).split("\n  ")] == [42, 42, 16]
