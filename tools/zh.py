@@ -4,11 +4,13 @@
     python tools/zh.py update [PO ...]  bring PO files up to date with the English, and
                                         say what is damaged, and how much is to be done
 
-notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb. A unit is a block of
-Markdown between blank lines, if it holds words. Code cells, outputs, metadata and ids
-are copied, so a notebook lies where its code finds `../data`. Links lead to the Chinese
-notebook where there is one. A file is finished when its head says `X-Finished: yes`:
-only then is it built, and must nothing be missing or fuzzy.
+notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb, or of the page NAME.md. A
+unit is a block of Markdown between blank lines, if it holds words; in a page, a row of
+a table is one, too. Code cells, outputs, metadata and ids are copied, so a notebook
+lies where its code finds `../data`. Links lead to the Chinese notebook where there is
+one. A file is finished when its head says `X-Finished: yes`: only then is it built, and
+must nothing be missing or fuzzy. A page of notebooks/zh whose name begins with a number
+is written in Chinese, and is copied.
 """
 
 import difflib
@@ -20,6 +22,7 @@ from pathlib import Path
 
 import nbformat
 import polib
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGLISH = ROOT / "notebooks"
@@ -27,10 +30,12 @@ CHINESE = ENGLISH / "zh"
 
 BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
+ANCHOR = re.compile(r"(?<=\]\(#)[^)\s]+")  # to a heading of the same page
+ROW = re.compile(r"(?m)^(?=\|)|(?<=\|\n)")  # where a row of a table begins or ends
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
     "code": r"```.*?```|`[^`]+`|<code>.*?</code>",
-    "link": r"\]\([^)\s]+\)",
+    "link": r"\]\((?!\d\w+\.md)[^)\s]+\)",  # one to a page in Chinese only may be added
     "tag": r"<[/\w][^>]*>",
     "bold": r"\*\*",
     "beginning of a line": r"(?m)^(?:#+|-|\d+\.)(?= )",
@@ -135,13 +140,30 @@ def is_finished(po):
     return po.metadata.get("X-Finished") == "yes"
 
 
+def page(text, name):
+    """A Markdown page as a notebook; each row of a table has its own cell."""
+    notebook = new_notebook()
+    notebook.cells = [new_markdown_cell(part, id=name) for part in ROW.split(text)]
+    return notebook
+
+
 def opened(path):
-    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO)."""
+    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO).
+
+    A page is given as a notebook, too.
+    """
     name = path.relative_to(CHINESE).with_suffix(".ipynb")
+    po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
+    if (own := ENGLISH / name.with_suffix(".md")).exists():
+        return Path(own.name), page(own.read_text(encoding="utf-8"), own.stem), po
     if not (ENGLISH / name).exists():
         sys.exit(f"{path} is named after no notebook: there is no {ENGLISH / name}.")
-    po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
     return name, nbformat.read(ENGLISH / name, as_version=4), po
+
+
+def anchor(heading):
+    """The anchor that a heading has on GitHub and on the site."""
+    return re.sub(r"[^\w -]", "", heading.lstrip("# ").lower()).replace(" ", "-")
 
 
 def build(folder, english):
@@ -154,8 +176,12 @@ def build(folder, english):
         for name, notebook, po in map(opened, CHINESE.rglob("*.po"))
         if is_finished(po)
     }
+    for path in CHINESE.glob("[0-9]*.md"):
+        text = path.read_text(encoding="utf-8").replace("](../", "](")
+        files[Path(path.name)] = page(text, path.stem), polib.POFile()
     for name, (notebook, po) in files.items():
         text = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
+        anchors = {anchor(a): anchor(b) for a, b in text.items() if a[0] == "#"}
         here = folder / name
 
         def link(found, name=name, here=here):
@@ -167,9 +193,14 @@ def build(folder, english):
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 chinese = BLOCK.sub(lambda b, t=text: t.get(b[0], b[0]), cell.source)
+                chinese = ANCHOR.sub(lambda a, t=anchors: t.get(a[0], a[0]), chinese)
                 cell.source = LINK.sub(link, chinese)
         here.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook, here)
+        if name.suffix == ".md":
+            text = "".join(cell.source for cell in notebook.cells)
+            here.write_text(text, encoding="utf-8", newline="\n")
+        else:
+            nbformat.write(notebook, here)
 
 
 def main(command="build", *paths):

@@ -134,6 +134,8 @@ def switched(app, pagename, templatename, context, doctree):
     words, language, twin = "中文", "zh-CN", f"zh/{name}"
     if folder == "zh":
         words, language, twin = "English", "en", f"notebooks/{name}"
+        if twin not in app.env.found_docs:
+            twin = "index"
         context["language"] = "zh-CN"
         for english, chinese in IN_CHINESE.items():
             context["body"] = context["body"].replace(english, chinese)
