@@ -1,5 +1,8 @@
 """The Chinese edition: nothing missing, fuzzy or damaged; what is built is the same."""
 
+import re
+from pathlib import Path
+
 import nbformat
 import polib
 import pytest
@@ -139,3 +142,28 @@ def test_damage_is_named(right, wrong, said):
     assert CHINESE.count(right) == 1
     (found, *_) = zh.damage(ENGLISH, CHINESE.replace(right, wrong))
     assert said in found
+
+
+OWN = sorted(zh.CHINESE.glob("[0-9]*.md"))
+FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
+def test_a_page_written_in_chinese_keeps_to_the_rules(path):
+    blocks = zh.BLOCK.findall(path.read_text(encoding="utf-8"))
+    found = [fault for block in blocks for fault in zh.damage(block, block)]
+    assert found == []
+
+
+def test_the_verdicts_have_the_figures_of_the_english_notebooks():
+    """Of the cell with its verdict; if one fails, the page is to be written anew."""
+    text = (zh.CHINESE / "08_to_13.md").read_text(encoding="utf-8")
+    parts = re.findall(r"^## \[.+?\]\((\S+)\)\n(.+?)(?=^## |\Z)", text, re.M | re.S)
+    assert [Path(link).name[:2] for link, _ in parts] == "08 09 10 11 12 13".split()
+    for link, said in parts:
+        cells = nbformat.read(zh.CHINESE / link, as_version=4).cells
+        verdict = re.compile("(?s)(?=.*<details>).*(verdict|short version)")
+        known = "".join(cell.source for cell in cells if verdict.match(cell.source))
+        figures = set(FIGURE.findall(re.sub("笔记本 05", "", said)))
+        assert len(figures) > 5
+        assert figures - set(FIGURE.findall(known)) == set(), link
