@@ -8,14 +8,17 @@ notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb. A unit is a block 
 Markdown between blank lines, if it holds words. Code cells, outputs, metadata and ids
 are copied, so a notebook lies where its code finds `../data`. Links lead to the Chinese
 notebook where there is one. A file is finished when its head says `X-Finished: yes`:
-only then is it built, and must nothing be missing or fuzzy.
+only then is it built, and must nothing be missing or fuzzy. utils/exercises/zh.po has
+the sentences that the exercises of 00 to 07 may say.
 """
 
+import ast
 import difflib
 import os
 import re
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -24,8 +27,10 @@ import polib
 ROOT = Path(__file__).resolve().parent.parent
 ENGLISH = ROOT / "notebooks"
 CHINESE = ENGLISH / "zh"
+MESSAGES = ROOT / "utils" / "exercises" / "zh.po"
 
 BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
+SAID = re.compile(r"^(?!not attempted)[^\\]*[\w}.,:?] +[\w{(<][^\\]*$")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
@@ -35,6 +40,7 @@ MUST = {  # what the Chinese keeps, as often as the English has it
     "bold": r"\*\*",
     "beginning of a line": r"(?m)^(?:#+|-|\d+\.)(?= )",
     "cell of a table": r"(?<!\\)\|",
+    "field": r"\{[:.\w]*\}",
 }
 SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|!?\[|\*")  # what is not seen of Markdown
 SHAPE = r"\([\w. +/]+(?:, ?[\w. +/]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
@@ -59,8 +65,34 @@ def blocks(text):
             yield block
 
 
+def messages():
+    """(exercise or module, sentence) for all that exercises of 00 to 07 may say.
+
+    Of the modules of all exercises these are the texts of two words or more: all but
+    docstrings, patterns and what stands in an f-string.
+    """
+    from utils import exercises  # with PyTorch, which takes seconds
+
+    for module in exercises.OF_NOTEBOOKS[:8]:
+        for one in vars(import_module(f"utils.exercises.{module}")).values():
+            if isinstance(one, exercises.Exercise):
+                said = [*one.stages, *(sentence for sentence, _ in one.edits())]
+                yield from ((one.name, sentence) for sentence in said)
+    for module in ("result", "engine", "put_together"):
+        path = MESSAGES.with_name(f"{module}.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for part in ast.iter_child_nodes(node):
+                said = getattr(part, "value", None)
+                apart = isinstance(node, ast.Expr | ast.JoinedStr)
+                if isinstance(said, str) and not apart and SAID.search(said):
+                    yield module, said
+
+
 def units(notebook):
     """(id of the cell, block) for each unit of a notebook, in their order."""
+    if notebook is None:
+        yield from messages()
+        return
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             yield from ((cell.id, block) for block in blocks(cell.source))
@@ -136,11 +168,16 @@ def is_finished(po):
 
 
 def opened(path):
-    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO)."""
+    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO).
+
+    For the exercises' sentences there is no notebook, but None.
+    """
+    po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
+    if path == MESSAGES:
+        return path.name, None, po
     name = path.relative_to(CHINESE).with_suffix(".ipynb")
     if not (ENGLISH / name).exists():
         sys.exit(f"{path} is named after no notebook: there is no {ENGLISH / name}.")
-    po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
     return name, nbformat.read(ENGLISH / name, as_version=4), po
 
 
@@ -178,7 +215,8 @@ def main(command="build", *paths):
         if not (data := ROOT / "build" / "data").exists():
             data.symlink_to("../data")  # what a notebook finds as `../data`
         return
-    for path in map(Path.resolve, map(Path, paths or sorted(CHINESE.rglob("*.po")))):
+    paths = paths or [*sorted(CHINESE.rglob("*.po")), MESSAGES]
+    for path in map(Path.resolve, map(Path, paths)):
         name, notebook, po = opened(path)
         po = update(units(notebook), po)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import pytest
 import zh
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-FILES = sorted(zh.CHINESE.rglob("*.po"))
+FILES = [*sorted(zh.CHINESE.rglob("*.po")), zh.MESSAGES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -79,9 +79,9 @@ def test_a_change_of_the_english_fails_until_somebody_has_looked():
     assert zh.update(zh.units(new), po) == po  # twice is once
 
 
-ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb).
+ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb), {:g}.
 | a | <em>b</em> |"""
-CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
+CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)，{:g}。
 | 甲 | <em>乙</em> |"""
 
 
@@ -103,6 +103,7 @@ CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
         ("，见", ", 见", "half-width"),
         ("即 `", "即`", "no space"),
         ("，见", "， 见", "a space at"),
+        ("{:g}", "{}", "field"),
     ],
 )
 def test_damage_is_named(right, wrong, said):
