@@ -6,9 +6,10 @@
 
 notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb. A unit is a block of
 Markdown between blank lines, if it holds words. Code cells, outputs, metadata and ids
-are copied, so a notebook lies where its code finds `../data`. Links lead to the Chinese
-notebook where there is one. A file is finished when its head says `X-Finished: yes`:
-only then is it built, and must nothing be missing or fuzzy.
+are copied, so a notebook lies where its code finds `../data`. img/NAME.po has the words
+of the picture img/NAME.svg; there a unit is a text element. Links lead to the Chinese
+file where there is one. A file is finished when its head says `X-Finished: yes`: only
+then is it built, and must nothing be missing or fuzzy.
 """
 
 import difflib
@@ -26,6 +27,7 @@ ENGLISH = ROOT / "notebooks"
 CHINESE = ENGLISH / "zh"
 
 BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
+DRAWN = re.compile(r"(<(title|desc|text)\b[^>]*>)(.*?)(?=</\2>)", re.DOTALL)  # words
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
@@ -54,16 +56,19 @@ def blocks(text):
     for block in BLOCK.findall(text):
         rest = block
         for kind in ("formula", "code", "link", "tag"):
-            rest = re.sub(MUST[kind], "", rest, flags=re.DOTALL)
+            rest = re.sub(MUST[kind], " ", rest, flags=re.DOTALL)
         if re.search("[A-Za-z]{2}", rest):
             yield block
 
 
-def units(notebook):
-    """(id of the cell, block) for each unit of a notebook, in their order."""
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            yield from ((cell.id, block) for block in blocks(cell.source))
+def units(document):
+    """(id of the cell, block) for each unit of a notebook or an SVG, in their order."""
+    if isinstance(document, str):
+        texts = [(tag, text) for _, tag, text in DRAWN.findall(document)]
+    else:
+        cells = [cell for cell in document.cells if cell.cell_type == "markdown"]
+        texts = [(cell.id, cell.source) for cell in cells]
+    return [(place, block) for place, text in texts for block in blocks(text)]
 
 
 def update(units, old):
@@ -136,27 +141,35 @@ def is_finished(po):
 
 
 def opened(path):
-    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO)."""
+    """A PO file, there or not yet -> (name of the file, notebook or SVG, the PO)."""
     name = path.relative_to(CHINESE).with_suffix(".ipynb")
+    if name.parent.name == "img":
+        name = name.with_suffix(".svg")
     if not (ENGLISH / name).exists():
-        sys.exit(f"{path} is named after no notebook: there is no {ENGLISH / name}.")
+        sys.exit(f"{path} is named after no file: there is no {ENGLISH / name}.")
     po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
-    return name, nbformat.read(ENGLISH / name, as_version=4), po
+    document = (ENGLISH / name).read_text("utf-8")
+    if name.suffix == ".ipynb":
+        document = nbformat.reads(document, as_version=4)
+    return name, document, po
 
 
 def build(folder, english):
-    """Write the finished notebooks into a folder.
+    """Write the finished notebooks and pictures into a folder.
 
     english: the folder of the English ones, to which links lead that have no Chinese.
     """
     files = {
-        name: (notebook, po)
-        for name, notebook, po in map(opened, CHINESE.rglob("*.po"))
+        name: (document, po)
+        for name, document, po in map(opened, CHINESE.rglob("*.po"))
         if is_finished(po)
     }
-    for name, (notebook, po) in files.items():
-        text = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
+    for name, (document, po) in files.items():
+        known = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
         here = folder / name
+
+        def chinese(text, known=known):
+            return BLOCK.sub(lambda block: known.get(block[0], block[0]), text)
 
         def link(found, name=name, here=here):
             target = Path(os.path.normpath(name.parent / found[0]))
@@ -164,12 +177,15 @@ def build(folder, english):
                 return found[0]
             return Path(os.path.relpath(english / target, here.parent)).as_posix()
 
-        for cell in notebook.cells:
-            if cell.cell_type == "markdown":
-                chinese = BLOCK.sub(lambda b, t=text: t.get(b[0], b[0]), cell.source)
-                cell.source = LINK.sub(link, chinese)
         here.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook, here)
+        if isinstance(document, str):
+            svg = DRAWN.sub(lambda text: text[1] + chinese(text[3]), document)
+            here.write_text(svg.replace("<svg", '<svg xml:lang="zh-CN"'), "utf-8")
+            continue
+        for cell in document.cells:
+            if cell.cell_type == "markdown":
+                cell.source = LINK.sub(link, chinese(cell.source))
+        nbformat.write(document, here)
 
 
 def main(command="build", *paths):
@@ -179,12 +195,12 @@ def main(command="build", *paths):
             data.symlink_to("../data")  # what a notebook finds as `../data`
         return
     for path in map(Path.resolve, map(Path, paths or sorted(CHINESE.rglob("*.po")))):
-        name, notebook, po = opened(path)
-        po = update(units(notebook), po)
+        name, document, po = opened(path)
+        po = update(units(document), po)
         path.parent.mkdir(parents=True, exist_ok=True)
         po.save(path)
         count = Counter()
-        for place, state, said in faults(units(notebook), po):
+        for place, state, said in faults(units(document), po):
             count[state] += 1
             if state != "missing":
                 print(f"{place}: {state}: {said}")
