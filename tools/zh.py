@@ -6,10 +6,11 @@
 
 notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb. A unit is a block of
 Markdown between blank lines, if it holds words. Code cells, outputs, metadata and ids
-are copied, so a notebook lies where its code finds `../data`. Links lead to the Chinese
-notebook where there is one. A file is finished when its head says `X-Finished: yes`:
-only then is it built, and must nothing be missing or fuzzy. utils/exercises/zh.po has
-the sentences that the exercises of 00 to 07 may say.
+are copied, so a notebook lies where its code finds `../data`. img/NAME.po has the words
+of the picture img/NAME.svg; there a unit is a text element. Links lead to the Chinese
+file where there is one. A file is finished when its head says `X-Finished: yes`: only
+then is it built, and must nothing be missing or fuzzy. utils/exercises/zh.po has the
+sentences that the exercises of 00 to 07 may say.
 """
 
 import ast
@@ -30,7 +31,8 @@ CHINESE = ENGLISH / "zh"
 MESSAGES = ROOT / "utils" / "exercises" / "zh.po"
 
 BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
-SAID = re.compile(r"^(?!not attempted)[^\\]*[\w}.,:?] +[\w{(<][^\\]*$")
+DRAWN = re.compile(r"(<(title|desc|text)\b[^>]*>)(.*?)(?=</\2>)", re.DOTALL)  # words
+SAID = re.compile(r"(?!not attempted)[^\\]*[\w}.,:?] +[\w{(<][^\\]*$")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
@@ -60,42 +62,45 @@ def blocks(text):
     for block in BLOCK.findall(text):
         rest = block
         for kind in ("formula", "code", "link", "tag"):
-            rest = re.sub(MUST[kind], "", rest, flags=re.DOTALL)
+            rest = re.sub(MUST[kind], " ", rest, flags=re.DOTALL)
         if re.search("[A-Za-z]{2}", rest):
             yield block
 
 
 def messages():
-    """(exercise or module, sentence) for all that exercises of 00 to 07 may say.
+    """[(exercise or module, sentence), ...]: what exercises of 00 to 07 may say.
 
-    Of the modules of all exercises these are the texts of two words or more: all but
-    docstrings, patterns and what stands in an f-string.
+    Of the modules that all share, that is each text of two words and more, but for
+    docstrings, patterns and f-strings.
     """
     from utils import exercises  # with PyTorch, which takes seconds
 
+    found = []
     for module in exercises.OF_NOTEBOOKS[:8]:
         for one in vars(import_module(f"utils.exercises.{module}")).values():
             if isinstance(one, exercises.Exercise):
                 said = [*one.stages, *(sentence for sentence, _ in one.edits())]
-                yield from ((one.name, sentence) for sentence in said)
+                found += [(one.name, sentence) for sentence in said]
     for module in ("result", "engine", "put_together"):
-        path = MESSAGES.with_name(f"{module}.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            for part in ast.iter_child_nodes(node):
-                said = getattr(part, "value", None)
-                apart = isinstance(node, ast.Expr | ast.JoinedStr)
-                if isinstance(said, str) and not apart and SAID.search(said):
-                    yield module, said
+        source = MESSAGES.with_name(f"{module}.py").read_text("utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.Expr | ast.JoinedStr):
+                parts = (getattr(n, "value", 0) for n in ast.iter_child_nodes(node))
+                texts = [part for part in parts if isinstance(part, str)]
+                found += [(module, text) for text in texts if SAID.match(text)]
+    return found
 
 
-def units(notebook):
-    """(id of the cell, block) for each unit of a notebook, in their order."""
-    if notebook is None:
-        yield from messages()
-        return
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            yield from ((cell.id, block) for block in blocks(cell.source))
+def units(document):
+    """(where, block) for each unit of what `opened` gives, in their order."""
+    if isinstance(document, list):
+        return document
+    if isinstance(document, str):
+        texts = [(tag, text) for _, tag, text in DRAWN.findall(document)]
+    else:
+        cells = [cell for cell in document.cells if cell.cell_type == "markdown"]
+        texts = [(cell.id, cell.source) for cell in cells]
+    return [(place, block) for place, text in texts for block in blocks(text)]
 
 
 def update(units, old):
@@ -168,32 +173,36 @@ def is_finished(po):
 
 
 def opened(path):
-    """A PO file, there or not yet -> (name of the notebook, the notebook, the PO).
-
-    For the exercises' sentences there is no notebook, but None.
-    """
+    """A PO file, there or not yet -> (name, notebook or SVG or messages, the PO)."""
     po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
     if path == MESSAGES:
-        return path.name, None, po
-    name = path.relative_to(CHINESE).with_suffix(".ipynb")
+        return "messages", messages(), po
+    kind = ".svg" if path.parent.name == "img" else ".ipynb"
+    name = path.relative_to(CHINESE).with_suffix(kind)
     if not (ENGLISH / name).exists():
-        sys.exit(f"{path} is named after no notebook: there is no {ENGLISH / name}.")
-    return name, nbformat.read(ENGLISH / name, as_version=4), po
+        sys.exit(f"{path} is named after no file: there is no {ENGLISH / name}.")
+    document = (ENGLISH / name).read_text("utf-8")
+    if kind == ".ipynb":
+        document = nbformat.reads(document, as_version=4)
+    return name, document, po
 
 
 def build(folder, english):
-    """Write the finished notebooks into a folder.
+    """Write the finished notebooks and pictures into a folder.
 
     english: the folder of the English ones, to which links lead that have no Chinese.
     """
     files = {
-        name: (notebook, po)
-        for name, notebook, po in map(opened, CHINESE.rglob("*.po"))
+        name: (document, po)
+        for name, document, po in map(opened, CHINESE.rglob("*.po"))
         if is_finished(po)
     }
-    for name, (notebook, po) in files.items():
-        text = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
+    for name, (document, po) in files.items():
+        known = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
         here = folder / name
+
+        def chinese(text, known=known):
+            return BLOCK.sub(lambda block: known.get(block[0], block[0]), text)
 
         def link(found, name=name, here=here):
             target = Path(os.path.normpath(name.parent / found[0]))
@@ -201,12 +210,15 @@ def build(folder, english):
                 return found[0]
             return Path(os.path.relpath(english / target, here.parent)).as_posix()
 
-        for cell in notebook.cells:
-            if cell.cell_type == "markdown":
-                chinese = BLOCK.sub(lambda b, t=text: t.get(b[0], b[0]), cell.source)
-                cell.source = LINK.sub(link, chinese)
         here.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook, here)
+        if isinstance(document, str):
+            svg = DRAWN.sub(lambda text: text[1] + chinese(text[3]), document)
+            here.write_text(svg.replace("<svg", '<svg xml:lang="zh-CN"'), "utf-8")
+            continue
+        for cell in document.cells:
+            if cell.cell_type == "markdown":
+                cell.source = LINK.sub(link, chinese(cell.source))
+        nbformat.write(document, here)
 
 
 def main(command="build", *paths):
@@ -217,12 +229,12 @@ def main(command="build", *paths):
         return
     paths = paths or [*sorted(CHINESE.rglob("*.po")), MESSAGES]
     for path in map(Path.resolve, map(Path, paths)):
-        name, notebook, po = opened(path)
-        po = update(units(notebook), po)
+        name, document, po = opened(path)
+        po = update(units(document), po)
         path.parent.mkdir(parents=True, exist_ok=True)
         po.save(path)
         count = Counter()
-        for place, state, said in faults(units(notebook), po):
+        for place, state, said in faults(units(document), po):
             count[state] += 1
             if state != "missing":
                 print(f"{place}: {state}: {said}")

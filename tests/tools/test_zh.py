@@ -1,11 +1,15 @@
 """The Chinese edition: nothing missing, fuzzy or damaged; what is built is the same."""
 
+import re
+from xml.etree import ElementTree
+
 import nbformat
 import polib
 import pytest
 import zh
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 FILES = [*sorted(zh.CHINESE.rglob("*.po")), zh.MESSAGES]
 
 
@@ -30,6 +34,22 @@ def test_what_is_built_has_the_code_the_outputs_and_the_ids_of_the_english(tmp_p
             if old.cell_type == "markdown":
                 old.source = cell.source
         assert own.cells == english.cells
+
+
+def test_a_picture_that_a_notebook_shows_is_drawn_with_chinese_words(tmp_path):
+    zh.build(tmp_path, zh.ENGLISH)
+    text = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.ipynb"))
+    shown = set(re.findall(r"\]\(([^)]*img/[^)]*)\)", text))
+    assert shown == {f"img/{path.name}" for path in tmp_path.glob("img/*")}
+    for name in shown:
+        own, english = (
+            list(ElementTree.parse(folder / name).iter())  # noqa: S314  files of ours
+            for folder in (tmp_path, zh.ENGLISH)
+        )
+        assert own[0].attrib.pop(LANG) == "zh-CN"
+        drawn = [(part.tag, *part.attrib.items()) for part in own]
+        assert sorted(drawn) == sorted((e.tag, *e.attrib.items()) for e in english)
+        assert re.search(zh.HAN, "".join(own[0].itertext()))
 
 
 def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeypatch):

@@ -435,6 +435,7 @@ def main():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "notebooks/img", SOURCE / "notebooks/img")
+    shutil.copytree(EXTRA / "zh/img", SOURCE / "zh/img")
 
 
 if __name__ == "__main__":
