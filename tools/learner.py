@@ -86,6 +86,7 @@ def build(folder):
     for path in folder.rglob("*.md"):
         rewrite(path, partial(without_dead_links, folder=path.parent))
     zh.build(folder / "zh", folder / "notebooks")
+    shutil.rmtree(folder / "zh" / "solutions", ignore_errors=True)
     for path in [*folder.glob("notebooks/*.ipynb"), *folder.glob("zh/*.ipynb")]:
         clear(path)
 
