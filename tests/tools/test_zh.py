@@ -1,6 +1,7 @@
 """The Chinese edition: nothing missing, fuzzy or damaged; what is built is the same."""
 
 import re
+from collections import Counter
 from xml.etree import ElementTree
 
 import nbformat
@@ -8,6 +9,8 @@ import polib
 import pytest
 import zh
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tools.site import source
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 FILES = [*sorted(zh.CHINESE.rglob("*.po")), zh.MESSAGES]
@@ -50,6 +53,33 @@ def test_a_picture_that_a_notebook_shows_is_drawn_with_chinese_words(tmp_path):
         drawn = [(part.tag, *part.attrib.items()) for part in own]
         assert sorted(drawn) == sorted((e.tag, *e.attrib.items()) for e in english)
         assert re.search(zh.HAN, "".join(own[0].itertext()))
+
+
+def test_every_label_of_the_explorer_and_of_the_drawings_has_chinese():
+    """A label is what `say` gets, and each text of two words in the scripts."""
+
+    def texts(name, pattern):
+        script = (zh.ROOT / "utils" / name).read_text("utf-8")
+        return re.findall(pattern, re.sub(r'\\\n|"\s*\+\s*"', "", script))
+
+    table = dict(texts("words.js", r'  "(.+)":\s+"(.+)",\n'))
+    labels = source.SHIPPED.keys() | {
+        *(drawing["axes"] for drawing in source.drawings().values()),
+        *(drawing["measured"] for drawing in source.drawings().values()),
+    }
+    for name in ("explorer.js", "draw.js"):
+        labels |= {*texts(name, r'say\("([^"]+)"')}
+        several = re.compile(r"[a-z},:] [a-z{]", re.IGNORECASE)
+        labels |= {*filter(several.search, texts(name, r'"([^"\n]*)"'))}
+    for path in zh.ENGLISH.glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            labels |= {*re.findall(r'^Draw\(.+"(.+)"(?:, rows)?\)', cell.source, re.M)}
+    assert "Your heatmap" in labels
+    assert labels <= table.keys()
+    for english, chinese in table.items():
+        assert Counter(re.findall(r"{\d}", english)) == Counter(
+            re.findall(r"{\d}", chinese)
+        )
 
 
 def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeypatch):
