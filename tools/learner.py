@@ -85,8 +85,7 @@ def build(folder):
         rewrite(folder / name, partial(theirs.sub, ""))
     for path in folder.rglob("*.md"):
         rewrite(path, partial(without_dead_links, folder=path.parent))
-    zh.build(folder / "zh", folder / "notebooks")
-    shutil.rmtree(folder / "zh" / "solutions", ignore_errors=True)
+    zh.build(folder / "zh", folder / "notebooks", solutions=False)
     for path in [*folder.glob("notebooks/*.ipynb"), *folder.glob("zh/*.ipynb")]:
         clear(path)
 

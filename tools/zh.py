@@ -32,6 +32,7 @@ MESSAGES = ROOT / "utils" / "exercises" / "zh.po"
 
 BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
 DRAWN = re.compile(r"(<(title|desc|text)\b[^>]*>)(.*?)(?=</\2>)", re.DOTALL)  # words
+# what an exercise says is of two words at least; a pattern has a backslash
 SAID = re.compile(r"(?!not attempted)[^\\]*[\w}.,:?] +[\w{(<][^\\]*$")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
 MUST = {  # what the Chinese keeps, as often as the English has it
@@ -68,27 +69,21 @@ def blocks(text):
 
 
 def messages():
-    """[(exercise or module, sentence), ...]: what exercises of 00 to 07 may say.
-
-    Of the modules that all share, that is each text of two words and more, but for
-    docstrings, patterns and f-strings.
-    """
+    """(who says it, sentence) for all that the exercises of 00 to 07 may say."""
     from utils import exercises  # with PyTorch, which takes seconds
 
-    found = []
     for module in exercises.OF_NOTEBOOKS[:8]:
         for one in vars(import_module(f"utils.exercises.{module}")).values():
             if isinstance(one, exercises.Exercise):
-                said = [*one.stages, *(sentence for sentence, _ in one.edits())]
-                found += [(one.name, sentence) for sentence in said]
+                yield from ((one.name, said) for said in one.stages)
+                yield from ((one.name, said) for said, _ in one.edits())
     for module in ("result", "engine", "put_together"):
-        source = MESSAGES.with_name(f"{module}.py").read_text("utf-8")
-        for node in ast.walk(ast.parse(source)):
-            if not isinstance(node, ast.Expr | ast.JoinedStr):
-                parts = (getattr(n, "value", 0) for n in ast.iter_child_nodes(node))
-                texts = [part for part in parts if isinstance(part, str)]
-                found += [(module, text) for text in texts if SAID.match(text)]
-    return found
+        tree = ast.parse(MESSAGES.with_name(f"{module}.py").read_text("utf-8"))
+        other = ast.Expr | ast.JoinedStr  # docstrings and f-strings
+        nodes = [node for node in ast.walk(tree) if not isinstance(node, other)]
+        parts = [part for node in nodes for part in ast.iter_child_nodes(node)]
+        texts = [part.value for part in parts if isinstance(part, ast.Constant)]
+        yield from ((module, said) for said in texts if SAID.match(str(said)))
 
 
 def units(document):
@@ -115,21 +110,19 @@ def update(units, old):
         "Content-Type": "text/plain; charset=UTF-8",
         "X-Finished": "no",
     }
-    known = {entry.msgid: entry for entry in old}
-    entries = {}
+    known, places = {entry.msgid: entry for entry in old}, {}
     for place, block in units:
-        entry = entries.setdefault(block, polib.POEntry(msgid=block))
-        entry.occurrences.append((place, ""))
-    gone = [block for block in known if block not in entries]
-    new.extend(entries.values())
-    for block, entry in entries.items():
+        places.setdefault(block, []).append((place, ""))
+    gone = [block for block in known if block not in places]
+    for block, occurrences in places.items():
         near = difflib.get_close_matches(block, gone, 1, 0.5)
-        if block in known:
-            entry.msgstr, entry.flags = known[block].msgstr, known[block].flags
-            entry.previous_msgid = known[block].previous_msgid
-        elif near and known[near[0]].msgstr:
-            entry.msgstr, entry.flags = known[near[0]].msgstr, ["fuzzy"]
-            entry.previous_msgid = near[0]
+        entry = polib.POEntry(msgid=block, occurrences=occurrences)
+        old = known.get(block) or (near and known[near[0]]) or entry
+        entry.msgstr, entry.flags = old.msgstr, old.flags
+        entry.previous_msgid = old.previous_msgid
+        if old.msgstr and old.msgid != block:
+            entry.flags, entry.previous_msgid = ["fuzzy"], old.msgid
+        new.append(entry)
     return new
 
 
@@ -176,7 +169,7 @@ def opened(path):
     """A PO file, there or not yet -> (name, notebook or SVG or messages, the PO)."""
     po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
     if path == MESSAGES:
-        return "messages", messages(), po
+        return "messages", [*messages()], po
     kind = ".svg" if path.parent.name == "img" else ".ipynb"
     name = path.relative_to(CHINESE).with_suffix(kind)
     if not (ENGLISH / name).exists():
@@ -187,15 +180,16 @@ def opened(path):
     return name, document, po
 
 
-def build(folder, english):
+def build(folder, english, solutions=True):
     """Write the finished notebooks and pictures into a folder.
 
     english: the folder of the English ones, to which links lead that have no Chinese.
+    solutions: write those, too.
     """
     files = {
         name: (document, po)
         for name, document, po in map(opened, CHINESE.rglob("*.po"))
-        if is_finished(po)
+        if is_finished(po) and (solutions or "solutions" not in name.parts)
     }
     for name, (document, po) in files.items():
         known = {entry.msgid: entry.msgstr for entry in po if entry.translated()}

@@ -56,8 +56,8 @@ ENGLISH = {"LANG": "en_GB.UTF-8"}
         (ENGLISH | {"LEARNING_TO_ALIGN_LANG": "zh"}, "notebooks", ""),
         (ENGLISH, "build/zh", ""),
         (ENGLISH, "zh/solutions", ""),
-        (ENGLISH | {"JPY_SESSION_NAME": "/home/me/zh/03.ipynb"}, "notebooks", ""),
-        (ENGLISH, ".", "/home/me/zh/03.ipynb"),
+        (ENGLISH | {"JPY_SESSION_NAME": "/srv/course/zh/03.ipynb"}, "notebooks", ""),
+        (ENGLISH, ".", "/srv/course/zh/03.ipynb"),
         (ENGLISH, ".", "c:\\course\\zh\\03.ipynb"),
         (CHINESE, "notebooks", ""),
         (CHINESE | {"LC_ALL": "", "LANGUAGE": "zh:en"}, "notebooks", ""),
@@ -77,7 +77,7 @@ def test_who_reads_chinese(reader, tmp_path, variables, folder, vscode, capsys):
         (CHINESE | {"LC_ALL": "C"}, "notebooks"),
         (ENGLISH | {"LANGUAGE": "en:zh"}, "notebooks"),
         ({}, "zh/notebooks"),  # a user, or a folder of languages, called zh
-        ({}, "zh/work/notebooks"),
+        ({}, "zh/mine/notebooks"),
     ],
 )
 def test_who_reads_english(reader, tmp_path, variables, folder):
