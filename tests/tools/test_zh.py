@@ -1,7 +1,9 @@
 """The Chinese edition: nothing missing, fuzzy or damaged; what is built is the same."""
 
 import re
+from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nbformat
 import polib
@@ -9,7 +11,10 @@ import pytest
 import zh
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-FILES = sorted(zh.CHINESE.rglob("*.po"))
+from tools.site import source
+
+LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+FILES = [*sorted(zh.CHINESE.rglob("*.po")), zh.MESSAGES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -33,6 +38,49 @@ def test_what_is_built_has_the_code_the_outputs_and_the_ids_of_the_english(tmp_p
             if old.cell_type == "markdown":
                 old.source = cell.source
         assert own.cells == english.cells
+
+
+def test_a_picture_that_a_notebook_shows_is_drawn_with_chinese_words(tmp_path):
+    zh.build(tmp_path, zh.ENGLISH)
+    text = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.ipynb"))
+    shown = set(re.findall(r"\]\(([^)]*img/[^)]*)\)", text))
+    assert shown == {f"img/{path.name}" for path in tmp_path.glob("img/*")}
+    for name in shown:
+        own, english = (
+            list(ElementTree.parse(folder / name).iter())  # noqa: S314  files of ours
+            for folder in (tmp_path, zh.ENGLISH)
+        )
+        assert own[0].attrib.pop(LANG) == "zh-CN"
+        drawn = [(part.tag, *part.attrib.items()) for part in own]
+        assert sorted(drawn) == sorted((e.tag, *e.attrib.items()) for e in english)
+        assert re.search(zh.HAN, "".join(own[0].itertext()))
+
+
+def test_every_label_of_the_explorer_and_of_the_drawings_has_chinese():
+    """A label is what `say` gets, and each text of two words in the scripts."""
+
+    def texts(name, pattern):
+        script = (zh.ROOT / "utils" / name).read_text("utf-8")
+        return re.findall(pattern, re.sub(r'\\\n|"\s*\+\s*"', "", script))
+
+    table = dict(texts("words.js", r'  "(.+)":\s+"(.+)",\n'))
+    labels = source.SHIPPED.keys() | {
+        *(drawing["axes"] for drawing in source.drawings().values()),
+        *(drawing["measured"] for drawing in source.drawings().values()),
+    }
+    for name in ("explorer.js", "draw.js"):
+        labels |= {*texts(name, r'say\("([^"]+)"')}
+        several = re.compile(r"[a-z},:] [a-z{]", re.IGNORECASE)
+        labels |= {*filter(several.search, texts(name, r'"([^"\n]*)"'))}
+    for path in zh.ENGLISH.glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            labels |= {*re.findall(r'^Draw\(.+"(.+)"(?:, rows)?\)', cell.source, re.M)}
+    assert "Your heatmap" in labels
+    assert labels <= table.keys()
+    for english, chinese in table.items():
+        assert Counter(re.findall(r"{\d}", english)) == Counter(
+            re.findall(r"{\d}", chinese)
+        )
 
 
 def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeypatch):
@@ -111,9 +159,9 @@ def test_a_change_of_the_english_fails_until_somebody_has_looked():
     assert zh.update(zh.units(new), po) == po  # twice is once
 
 
-ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb).
+ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb), {:g}.
 | a | <em>b</em> |"""
-CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
+CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)，{:g}。
 | 甲 | <em>乙</em> |"""
 
 
@@ -135,6 +183,7 @@ CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
         ("，见", ", 见", "half-width"),
         ("即 `", "即`", "no space"),
         ("，见", "， 见", "a space at"),
+        ("{:g}", "{}", "field"),
     ],
 )
 def test_damage_is_named(right, wrong, said):

@@ -65,6 +65,7 @@ html_static_path = [
     "../../utils/draw.js",
     "../../utils/explorer.js",
     "../../utils/translator.js",
+    "../../utils/words.js",
     "../../data/models/village-en-fr.safetensors",
     "../../data/models/village-en-zh.safetensors",
     "../../build/tools/node_modules/mathjax/es5/tex-svg.js",
