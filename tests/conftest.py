@@ -55,14 +55,15 @@ def pytest_configure(config):
     """Keep the tests, and the kernels that nbval starts, away from the user's folders.
 
     They then run where the home folder can't be written, and no setting of the user
-    changes an output. Each worker has folders of its own. Figures in tests are drawn
-    without a screen; kernels choose their own backend, which a variable of the user
-    would override.
+    changes an output: exercises speak English. Each worker has folders of its own.
+    Figures in tests are drawn without a screen; kernels choose their own backend, which
+    a variable of the user would override.
     """
     for variable in ("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
         folder = f"{variable.lower()}-{WORKER or 'main'}"
         os.environ[variable] = str(config.cache.mkdir(folder))
     os.environ.pop("MPLBACKEND", None)
+    os.environ["LEARNING_TO_ALIGN_LANG"] = "en"
     if outputs := getattr(config.option, "nbval_sanitize_with", None):
         config.option.nbval_sanitize_with = str(config.rootpath / outputs)
 

@@ -1,6 +1,7 @@
 // A prediction that is drawn: the reader draws, and then sees what was measured.
 // It runs on a page of the site and, through anywidget, in a notebook.
 import { element, keepKeys } from "./element.js";
+import { speaker } from "./words.js";
 
 const HOW = {
   curve: "Drag across the columns to draw your curve, or use Tab and the arrow keys.",
@@ -12,26 +13,30 @@ const darkest = (row) => row.indexOf(Math.max(...row));
 
 // The error of a finished drawing, and what differs, in words. drawn: the values of a
 // curve (0 to 100), the shares of 1, or the column chosen in each row of a heatmap.
-export function judged({ kind, columns, rows, answer }, drawn) {
+function judged({ kind, columns, rows, answer }, drawn, say) {
+  const differs = "{0}: you {1}, measured {2}";
   if (kind === "heatmap") {
     const right = answer.map(darkest);
     const wrong = rows.flatMap((row, i) => drawn[i] === right[i] ? []
-      : `${row}: you ${columns[drawn[i]]}, measured ${columns[right[i]]}`);
-    return [`The darkest square is right in ${rows.length - wrong.length} of ` +
-      `${rows.length} rows.`, wrong.length ? `The others: ${wrong.join("; ")}.` : ""];
+      : say(differs, row, columns[drawn[i]], columns[right[i]]));
+    return say("The darkest square is right in {0} of {1} rows.",
+      rows.length - wrong.length, rows.length) +
+      (wrong.length ? say(" The others: {0}.", wrong.join(say("; "))) : "");
   }
   const sum = drawn.reduce((total, v, k) => total + Math.abs(v - answer[k]), 0);
   const number = (x) => x.toFixed(kind === "curve" ? 0 : 2);
   const told = columns.map((name, k) =>
-    `${name}: you ${number(drawn[k])}, measured ${number(answer[k])}`);
-  return [kind === "curve"
-    ? `On average, your curve is ${(sum / drawn.length).toFixed(1)} BLEU away.`
-    : `The differences add up to ${sum.toFixed(2)}.`, `${told.join("; ")}.`];
+    say(differs, name, number(drawn[k]), number(answer[k])));
+  return (kind === "curve"
+    ? say("On average, your curve is {0} BLEU away. ", (sum / drawn.length).toFixed(1))
+    : say("The differences add up to {0}. ", sum.toFixed(2))) +
+    told.join(say("; ")) + say(".");
 }
 
 // Put a drawing into an element. settings: { kind, columns, rows, answer, axes,
 // measured }, as utils.draw says. Nothing of the answer is there before all is drawn.
 export function mount(root, settings) {
+  const say = speaker(root);
   const { kind, columns, rows, answer, axes, measured } = settings;
   const unit = kind === "shares" ? 0.01 : 1; // heights are whole numbers, 0 to 100
   const number = (v) => (v * unit).toFixed(kind === "shares" ? 2 : 0);
@@ -39,14 +44,14 @@ export function mount(root, settings) {
   const button = (name, onclick) =>
     element("button", { type: "button", onclick }, name);
   const part = kind === "heatmap" ? table() : plot();
-  const show = button("show what was measured", () => change(true));
-  const again = button("draw again", start);
-  const large = button("fill the screen", () => document.fullscreenElement
+  const show = button(say("show what was measured"), () => change(true));
+  const again = button(say("draw again"), start);
+  const large = button(say("fill the screen"), () => document.fullscreenElement
     ? document.exitFullscreen() : root.requestFullscreen());
   const said = element("p", { role: "status" });
   root.classList.add("explorer", "draw");
   keepKeys(root);
-  root.replaceChildren(element("p", {}, HOW[kind]), part.root,
+  root.replaceChildren(element("p", {}, say(HOW[kind])), part.root,
     element("p", {}, show, again, document.fullscreenEnabled ? large : ""), said);
   start();
 
@@ -58,17 +63,18 @@ export function mount(root, settings) {
 
   function missing() { // what is still to be drawn, in words
     const left = 100 - drawn.reduce((a, b) => a + b, 0);
-    if (kind === "shares") return left && `${number(left)} is left to share out.`;
+    if (kind === "shares")
+      return left && say("{0} is left to share out.", number(left));
     const there = drawn.filter((v) => v !== undefined).length;
-    return there < drawn.length && `${there} of ${drawn.length} are drawn.`;
+    return there < drawn.length && say("{0} of {1} are drawn.", there, drawn.length);
   }
 
   function change(finished = false) {
     done = finished;
     root.classList.toggle("dr-done", done);
     [show.hidden, show.disabled, again.hidden] = [done, Boolean(missing()), !done];
-    const text = done ? judged(settings, drawn.map((v) => v * unit)).join(" ")
-      : missing() || "All is drawn.";
+    const text = done ? judged(settings, drawn.map((v) => v * unit), say)
+      : missing() || say("All is drawn.");
     if (said.textContent !== text) said.textContent = text; // it is read aloud
     part.draw();
     if (done) again.focus(); // the button that was pressed is gone
@@ -91,8 +97,9 @@ export function mount(root, settings) {
     const ticks = [0, 25, 50, 75, 100].map((v) => element("span",
       { class: "dr-tick", style: `--v: ${v}`, "aria-hidden": true }, number(v)));
     const lines = element("div", { class: "dr-lines", "aria-hidden": true });
-    const area = element("div", { class: "dr-area", role: "group", "aria-label": axes,
-      onpointerdown: pointer, onpointermove: pointer }, ...ticks, lines,
+    const area = element("div", { class: "dr-area", role: "group",
+      "aria-label": say(axes), onpointerdown: pointer, onpointermove: pointer },
+    ...ticks, lines,
     ...columns.map((name, k) => element("label", {}, inputs[k], yours[k], its[k],
       element("span", { class: "dr-name" }, name))));
     let last; // the column and height where the pointer was
@@ -135,13 +142,14 @@ export function mount(root, settings) {
         }
         inputs[k].value = drawn[k] ?? 0;
         inputs[k].disabled = done;
-        inputs[k].setAttribute("aria-valuetext", yours[k].dataset.v || "not drawn");
+        inputs[k].setAttribute("aria-valuetext",
+          yours[k].dataset.v || say("not drawn"));
       });
     }
     return { draw, root: element("div", { class: `dr-plot dr-${kind}` },
-      element("p", { class: "dr-key" }, element("b", {}, axes),
-        element("span", { class: "dr-yours" }, "your guess"),
-        element("span", { class: "dr-its" }, measured)), area) };
+      element("p", { class: "dr-key" }, element("b", {}, say(axes)),
+        element("span", { class: "dr-yours" }, say("your guess")),
+        element("span", { class: "dr-its" }, say(measured))), area) };
   }
 
   // --- a heatmap: one square in each row --------------------------------------------
@@ -172,9 +180,14 @@ export function mount(root, settings) {
     const body = cells.map((row, i) => element("tr", {}, head("row")(rows[i]), ...row));
     const top = element("tr", {}, element("td"), ...columns.map(head("col")));
     return { draw, root: element("table", { class: "ex-map", style },
-      element("caption", {}, axes), element("thead", {}, top),
+      element("caption", {}, say(axes)), element("thead", {}, top),
       element("tbody", {}, ...body)) };
   }
 }
 
-export default { render: ({ model, el }) => mount(el, model.get("settings")) };
+export default {
+  render({ model, el }) {
+    el.lang = model.get("lang");
+    mount(el, model.get("settings"));
+  },
+};

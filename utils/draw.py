@@ -33,7 +33,7 @@ def drawing(kind, columns, answer, axes, rows=(), measured="measured"):
 
 
 class DrawWidget(Widget):
-    _esm = program("element.js", "draw.js")
+    _esm = program("element.js", "words.js", "draw.js")
 
 
 class Draw:

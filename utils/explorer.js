@@ -2,6 +2,7 @@
 // It runs on a page of the site and, through anywidget, in a notebook.
 import { element, keepKeys } from "./element.js";
 import { detokenize, distance, readModel, tokenize } from "./translator.js";
+import { speaker } from "./words.js";
 
 const MOST_WORDS = 30; // of a source sentence
 const CHOICES = 6; // most probable words that a step shows
@@ -27,17 +28,20 @@ export function differences(free, steps) {
 // rowByRow: whether what comes after the chosen step is still out of sight }.
 export function mount(root, { models, sentences, gold, glosses, rowByRow }, load) {
   const loaded = new Map(); // a model's name -> a promise of the Translator
+  const say = speaker(root);
   let model, words = [], free = [], steps = [], chosen = 0, column = 0;
   let forced = new Map(), erased = new Set();
 
   // --- what is there from the beginning ----------------------------------------------
 
-  const options = (texts) => texts.map((value) => element("option", { value }, value));
+  const options = (texts) => texts.map((value) =>
+    element("option", { value }, say(value)));
   const into = element("select", { onchange: start }, ...options(models));
-  const pick = element("select", { onchange: () => type(pick.value) },
-    ...options(sentences));
+  const pick = element("select", { lang: "en",
+    onchange: () => type(pick.value) }, ...options(sentences));
   const sentence = element("input", {
-    type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    type: "text", lang: "en",
+    autocomplete: "off", autocapitalize: "off", spellcheck: "false",
     oninput: () => {
       clearTimeout(sentence.pause);
       sentence.pause = setTimeout(start, PAUSE);
@@ -55,26 +59,28 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     onkeydown: (event) => event.key === "Enter" && force(other.value),
   });
   const write = element("button", { type: "button",
-    onclick: () => force(other.value) }, "write");
-  const again = element("button", { type: "button", onclick: start }, "undo all");
+    onclick: () => force(other.value) }, say("write"));
+  const again = element("button", { type: "button", onclick: start },
+    say("undo all"));
   const next = element("button", { type: "button",
-    onclick: () => choose(chosen + 1) }, "next word");
+    onclick: () => choose(chosen + 1) }, say("next word"));
   const box = { class: "ex-scrolls", tabindex: 0, role: "region",
-    "aria-label": "Heatmap" };
+    "aria-label": say("Heatmap") };
   const found = element("div", {}, text,
     element("p", { class: "ex-hint" },
-      "Choose a row to see its step. Press an English word to erase it: the model ",
-      "reads <unk> in its place."),
+      say("Choose a row to see its step. Press an English word to erase it: the " +
+        "model reads <unk> in its place.")),
     element("div", { class: "ex-two" }, element("div", box, map),
       element("div", {}, rowByRow ? next : "", said, choices,
-        element("p", {}, element("label", {}, "another word ", other), " ", write,
-          " ", again, known))));
+        element("p", {}, element("label", {}, say("another word "), other), " ",
+          write, " ", again, known))));
   root.classList.add("explorer");
   keepKeys(root);
   root.replaceChildren(
     element("p", { class: "ex-ask" },
-      element("label", { class: "ex-sentence" }, "English sentence ", sentence),
-      element("label", {}, "into ", into), element("label", {}, "or pick ", pick)),
+      element("label", { class: "ex-sentence" }, say("English sentence "), sentence),
+      element("label", {}, say("into "), into),
+      element("label", {}, say("or pick "), pick)),
     about, found);
 
   // --- what happens ------------------------------------------------------------------
@@ -93,7 +99,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     clearTimeout(sentence.pause);
     const name = into.value;
     if (!loaded.has(name)) {
-      tell("The model is being loaded …");
+      tell(say("The model is being loaded …"));
       loaded.set(name, load(name).then(readModel));
     }
     try {
@@ -104,14 +110,15 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     } catch (error) {
       loaded.delete(name);
       found.hidden = true;
-      return tell(`The model can't be used: ${error.message}.`);
+      return tell(say("The model can't be used: {0}.", error.message));
     }
     words = tokenize(sentence.value);
     pick.value = sentence.value;
     found.hidden = words.length < 1 || words.length > MOST_WORDS;
     if (found.hidden)
-      return tell(words.length ? `The sentence has ${words.length} words and signs; ` +
-        `at most ${MOST_WORDS} have room here.` : "Type an English sentence.");
+      return tell(words.length ? say("The sentence has {0} words and signs; at most " +
+        "{1} have room here.", words.length, MOST_WORDS)
+        : say("Type an English sentence."));
     [forced, erased, chosen] = [new Map(), new Set(), 0];
     free = model.translate(words);
     change();
@@ -131,7 +138,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     if (!word) return;
     if (!(model.targetIds.get(word) >= 2))
       return said.replaceChildren(
-        `The model can't write ${quoted(word)}: it isn't among its words.`);
+        say("The model can't write {0}: it isn't among its words.", quoted(word)));
     const earlier = [...forced].filter(([i]) => i < chosen);
     const own = steps[chosen].best[0] === model.targetIds.get(word); // nothing to force
     forced = new Map(own ? earlier : [...earlier, [chosen, word]]);
@@ -177,8 +184,9 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
       const put = (one) => () =>
         type(words.map((each) => (each === word ? one : each)).join(" "));
       return [
-        `The model doesn't know ${quoted(word)} and reads <unk>. `,
-        near.length ? "The nearest that it knows: " : "", ...near.flatMap(({ one }) =>
+        say("The model doesn't know {0} and reads <unk>. ", quoted(word)),
+        near.length ? say("The nearest that it knows: ") : "",
+        ...near.flatMap(({ one }) =>
           [element("button", { type: "button", onclick: put(one) }, one), " "]),
       ];
     });
@@ -208,9 +216,9 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     const read = [...words.map((word, j) => (erased.has(j) ? "<unk>" : word)), "<eos>"];
     const lang = model.lang;
     const top = words.map((word, j) => element("button", {
-      type: "button", "data-key": `word${j}`, "aria-pressed": erased.has(j),
+      type: "button", lang: "en", "data-key": `word${j}`, "aria-pressed": erased.has(j),
       tabindex: j === Math.min(column, words.length - 1) ? 0 : -1,
-      "aria-label": `erase ${word}`, class: erased.has(j) && "ex-erased",
+      "aria-label": say("erase {0}", word), class: erased.has(j) && "ex-erased",
       onclick: () => erase((column = j)),
     }, word));
     const heads = [...top, "<eos>"].map((one) => element("th", { scope: "col" }, one));
@@ -220,7 +228,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
       const name = element("button", {
         type: "button", lang, "data-key": `row${i}`, tabindex: i === chosen ? 0 : -1,
         "aria-current": i === chosen && "step", onclick: () => choose(i),
-      }, ...old, ...glossed(step.word), ...(forced.has(i) ? [" (forced)"] : []));
+      }, ...old, ...glossed(step.word), ...(forced.has(i) ? [say(" (forced)")] : []));
       const cells = step.weights.map((w, j) => element("td", {
         style: `--w: ${w.toFixed(3)}`, "data-gold": link(i, j) || false,
         class: w > 0.73 ? "ex-dark" : w < 0.05 ? "ex-faint" : "",
@@ -236,21 +244,20 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
     map.classList.toggle("ex-many", read.length > 14);
     map.style.setProperty("--columns", read.length);
     map.replaceChildren(
-      element("caption", {}, "Attention weights: a row for each word that is written, ",
-        "a column for each word that is read."),
+      element("caption", {}, say("Attention weights: a row for each word that is " +
+        "written, a column for each word that is read.")),
       element("thead", {}, element("tr", {}, element("td"), ...heads)),
       element("tbody", {}, ...body),
       element("tfoot", {}, element("tr", {},
-        element("th", { scope: "row" }, `scores, step ${chosen + 1}`),
+        element("th", { scope: "row" }, say("scores, step {0}", chosen + 1)),
         ...scores.map((score) => element("td", {}, number(score))))));
     text.replaceChildren(
       element("span", { lang }, sentenceOf(rowByRow ? steps.slice(0, chosen + 1)
         : steps)), ...story(newWords, rows, link));
     const most = weights.indexOf(Math.max(...weights));
-    said.textContent =
-      `Step ${chosen + 1} of ${steps.length} writes ${quoted(word)}. ` +
-      `The largest weight, ${number(weights[most])}, is on ${quoted(read[most])}. ` +
-      "The most probable words, to press:";
+    said.textContent = say("Step {0} of {1} writes {2}. The largest weight, {3}, is " +
+      "on {4}. The most probable words, to press:", chosen + 1, steps.length,
+    quoted(word), number(weights[most]), quoted(read[most]));
     const ids = best.slice(0, CHOICES), now = model.targetIds.get(word);
     if (!ids.includes(now)) ids.push(now);
     choices.replaceChildren(...ids.map((id, k) => {
@@ -270,16 +277,17 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
   function story(newWords, rows, link) {
     const told = [];
     if (forced.size || erased.size) told.push(
-      `Left alone, the model writes ${quoted(sentenceOf(free))} `,
-      newWords.length ? `Other words: ${places(newWords)}. ` : "No other word. ",
-      rows.length ? `The first row with other weights: ${rows[0] + 1}. `
-        : "The weights are the same. ");
+      say("Left alone, the model writes {0} ", quoted(sentenceOf(free))),
+      newWords.length ? say("Other words: {0}. ", places(newWords))
+        : say("No other word. "),
+      rows.length ? say("The first row with other weights: {0}. ", rows[0] + 1)
+        : say("The weights are the same. "));
     const linked = steps.map(({ weights }, i) => weights.map((_, j) => link(i, j)));
     const own = linked.map((row, i) => row.some(Boolean) &&
       row[steps[i].weights.indexOf(Math.max(...steps[i].weights))]);
     const any = linked.filter((row) => row.some(Boolean)).length;
-    if (any) told.push("Frames mark the true links, dotted ones possible links: " +
-      `${own.filter(Boolean).length} of ${any} rows look most at one.`);
+    if (any) told.push(say("Frames mark the true links, dotted ones possible links: " +
+      "{0} of {1} rows look most at one.", own.filter(Boolean).length, any));
     return told.length ? [element("span", { class: "ex-story" }, told.join(""))] : [];
   }
 
@@ -291,6 +299,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
 export default {
   render({ model, el }) {
     const files = model.get("files");
+    el.lang = model.get("lang");
     mount(el, model.get("settings"), async (name) => {
       const { buffer, byteOffset, byteLength } = files[name];
       return buffer.slice(byteOffset, byteOffset + byteLength);

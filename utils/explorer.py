@@ -21,13 +21,14 @@ from utils.corpora import VILLAGE_FOLDER
 from utils.data import pad
 from utils.decoding import require_fit, require_room, step_limit, writable
 from utils.figures import with_words
+from utils.languages import readers_language
 from utils.plotting import show_heatmap
 from utils.text import BOS_ID, EOS, EOS_ID, UNK
 
 MAX_WORDS = 30  # of a source sentence: as many as have room
 CHOICES = 6  # most probable words that a step keeps
 HERE = Path(__file__).resolve().parent
-SCRIPTS = "element.js", "translator.js", "explorer.js"
+SCRIPTS = "element.js", "words.js", "translator.js", "explorer.js"
 SHIPPED = {  # files in data/models, of those that a page runs
     "French": "village-en-fr.safetensors",
     "Chinese": "village-en-zh.safetensors",
@@ -129,6 +130,11 @@ class Widget(anywidget.AnyWidget):
     _esm, _css = program(*SCRIPTS), (HERE / "explorer.css").read_text("utf-8")
     settings = traitlets.Dict().tag(sync=True)
     files = traitlets.Dict().tag(sync=True)  # {name: bytes of a checkpoint}
+    lang = traitlets.Unicode().tag(sync=True)  # of the labels
+
+    @traitlets.default("lang")
+    def _reader(self):
+        return readers_language()
 
 
 class Explorer:

@@ -1,6 +1,9 @@
-"""Languages, by their codes."""
+"""Languages, by their codes; and the one that the course speaks to its reader."""
 
+import os
 import re
+import sys
+from pathlib import PurePath
 
 NAMES = {
     **{"en": "English", "fr": "French", "zh": "Chinese", "de": "German"},
@@ -34,3 +37,22 @@ def check_language(lang):
 def language_name(lang) -> str:
     """A language as a message names it."""
     return f"{lang} ({NAMES[lang]})" if lang in NAMES else lang
+
+
+def readers_language() -> str:
+    """What the course speaks to its reader: "zh" or "en".
+
+    LEARNING_TO_ALIGN_LANG says it; else a notebook in a folder `zh` asks for Chinese;
+    else it is the language of the system. ValueError if the variable is neither.
+    """
+    if own := os.environ.get("LEARNING_TO_ALIGN_LANG"):
+        if own not in ("zh", "en"):
+            raise ValueError(f"LEARNING_TO_ALIGN_LANG must be zh or en, got {own!r}")
+        return own
+    asks = getattr(sys.modules["__main__"], "__vsc_ipynb_file__", "")  # of VS Code
+    asks = [asks, os.environ.get("JPY_SESSION_NAME", ""), f"{os.getcwd()}/notebook"]
+    folders = (PurePath(path.replace("\\", "/")).parts[-3:-1] for path in asks)
+    if any(two[-1:] == ("zh",) or two == ("zh", "solutions") for two in folders):
+        return "zh"
+    system = map(os.environ.get, ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"))
+    return "zh" if next(filter(None, system), "").startswith("zh") else "en"

@@ -13,6 +13,7 @@ SHARES = drawing("shares", ["I", "love", "you"], [0.2, 0.6, 0.2], "Shares")
 WEIGHTS = [[0.15, 0.77, 0.08], [0.91, 0.06, 0.03]]
 MAP = drawing("heatmap", ["the", "blue", "door"], WEIGHTS, "Map", ["la", "porte"])
 MOUNT = """async (settings) => {
+    document.documentElement.lang = settings.lang ?? "en";
     const { mount } = await import("/utils/draw.js");
     document.body.innerHTML = '<link rel=stylesheet href=/utils/explorer.css><main>';
     mount(document.querySelector("main"), settings);
@@ -26,12 +27,12 @@ def shown(browser):
     with served(ROOT) as base:
         page.goto(f"{base}utils/")
 
-        def start(settings):
+        def start(settings, button="show what"):
             page.evaluate(MOUNT, settings)
             assert not page.locator(".dr-its[data-v]:not([data-v=''])").count()
             text = page.locator("main").inner_text()
             assert not re.search("66|31|[.]([26]0|77|91)", text)
-            assert page.get_by_role("button", name="show what").is_disabled()
+            assert page.get_by_role("button", name=button).is_disabled()
             return page
 
         yield start
@@ -78,3 +79,13 @@ def test_a_heatmap_by_mouse_and_by_keys(shown):
     assert answered(page).startswith("The darkest square is right in 1 of 2 rows.")
     press(page := shown(MAP), "la: the", "ArrowRight Tab Space")
     assert answered(page) == "The darkest square is right in 2 of 2 rows."
+
+
+def test_on_a_chinese_page_it_speaks_chinese(shown):
+    page = shown({**SHARES, "lang": "zh-CN"}, "看看实测结果")
+    press(page, "I", "End")
+    assert page.get_by_role("status").inner_text() == "都画好了。"
+    page.get_by_role("button", name="看看实测结果").click()
+    said = "各处的差加起来是 1.60。I：你画的是 1.00，实测是 0.20；love：你"
+    assert page.get_by_role("status").inner_text().startswith(said)
+    page.get_by_text("你的猜测").wait_for()

@@ -132,9 +132,10 @@ def shown(page, site):
     failed = []
     page.on("pageerror", lambda error: failed.append(error))
 
-    def start(*pairs):
+    def start(*pairs, lang="en"):
         told = json.dumps(settings(["French", "Chinese"], SENTENCES, pairs))
         html = HTML.replace("SETTINGS", told.replace("<", "\\u003c"))
+        html = html.replace('lang="en"', f'lang="{lang}"')
         page.route(
             "**/x.html", lambda r: r.fulfill(body=html, content_type="text/html")
         )
@@ -287,6 +288,28 @@ def test_every_part_answers_to_keys_and_an_erased_word_is_read_as_unknown(shown)
     assert press("Tab", "Tab").startswith(second)
     press("Enter")
     assert page.locator(".ex-now button").text_content() == f"vieux {second} (forced)"
+
+
+def test_on_a_chinese_page_only_the_words_of_the_models_are_not_chinese(shown):
+    page = shown(lang="zh-CN")
+    page.locator(".ex-choices button", has_text="l'").click()
+    page.get_by_label("抹去 hat").click()
+    story = page.locator(".ex-story").text_content()
+    assert story.startswith("不干预时，模型写“") and "换了的词：第 1, " in story
+    assert page.get_by_role("status").last.text_content().startswith("第 1 步（共 ")
+    page.get_by_label("换一个词").fill("zèbre")
+    page.get_by_role("button", name="写这个词").click()
+    said = "模型写不出“zèbre”：它的词表里没有这个词。"
+    assert page.get_by_role("status").last.text_content() == said
+    left = page.evaluate(
+        """() => {
+            const own = document.querySelector(".explorer").cloneNode(true);
+            own.querySelectorAll("datalist, [lang], s").forEach((one) => one.remove());
+            return own.textContent;
+        }"""
+    )
+    quoted = re.sub("“.*?”", "", left)
+    assert set(re.findall("[A-Za-z]+", quoted)) == {"unk", "eos"}
 
 
 @pytest.mark.parametrize("sentence", [SENTENCES[0], "the grandmother " * 14])

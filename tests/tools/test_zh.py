@@ -1,12 +1,20 @@
 """The Chinese edition: nothing missing, fuzzy or damaged; what is built is the same."""
 
+import re
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
 import nbformat
 import polib
 import pytest
 import zh
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-FILES = sorted(zh.CHINESE.rglob("*.po"))
+from tools.site import source
+
+LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+FILES = [*sorted(zh.CHINESE.rglob("*.po")), zh.MESSAGES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -32,6 +40,49 @@ def test_what_is_built_has_the_code_the_outputs_and_the_ids_of_the_english(tmp_p
         assert own.cells == english.cells
 
 
+def test_a_picture_that_a_notebook_shows_is_drawn_with_chinese_words(tmp_path):
+    zh.build(tmp_path, zh.ENGLISH)
+    text = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.ipynb"))
+    shown = set(re.findall(r"\]\(([^)]*img/[^)]*)\)", text))
+    assert shown == {f"img/{path.name}" for path in tmp_path.glob("img/*")}
+    for name in shown:
+        own, english = (
+            list(ElementTree.parse(folder / name).iter())  # noqa: S314  files of ours
+            for folder in (tmp_path, zh.ENGLISH)
+        )
+        assert own[0].attrib.pop(LANG) == "zh-CN"
+        drawn = [(part.tag, *part.attrib.items()) for part in own]
+        assert sorted(drawn) == sorted((e.tag, *e.attrib.items()) for e in english)
+        assert re.search(zh.HAN, "".join(own[0].itertext()))
+
+
+def test_every_label_of_the_explorer_and_of_the_drawings_has_chinese():
+    """A label is what `say` gets, and each text of two words in the scripts."""
+
+    def texts(name, pattern):
+        script = (zh.ROOT / "utils" / name).read_text("utf-8")
+        return re.findall(pattern, re.sub(r'\\\n|"\s*\+\s*"', "", script))
+
+    table = dict(texts("words.js", r'  "(.+)":\s+"(.+)",\n'))
+    labels = source.SHIPPED.keys() | {
+        *(drawing["axes"] for drawing in source.drawings().values()),
+        *(drawing["measured"] for drawing in source.drawings().values()),
+    }
+    for name in ("explorer.js", "draw.js"):
+        labels |= {*texts(name, r'say\("([^"]+)"')}
+        several = re.compile(r"[a-z},:] [a-z{]", re.IGNORECASE)
+        labels |= {*filter(several.search, texts(name, r'"([^"\n]*)"'))}
+    for path in zh.ENGLISH.glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            labels |= {*re.findall(r'^Draw\(.+"(.+)"(?:, rows)?\)', cell.source, re.M)}
+    assert "Your heatmap" in labels
+    assert labels <= table.keys()
+    for english, chinese in table.items():
+        assert Counter(re.findall(r"{\d}", english)) == Counter(
+            re.findall(r"{\d}", chinese)
+        )
+
+
 def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeypatch):
     monkeypatch.setattr(zh, "ENGLISH", tmp_path)
     monkeypatch.setattr(zh, "CHINESE", tmp_path / "zh")
@@ -49,6 +100,35 @@ def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeyp
     cell = nbformat.read(tmp_path / "out" / "a.ipynb", as_version=4).cells[0]
     chinese = text.replace("See", "参见")
     assert cell.source == chinese.replace("(c", "(../c").replace("(img", "(../img")
+
+
+def test_a_page_is_built_row_by_row_and_its_headings_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(zh, "ENGLISH", tmp_path)
+    monkeypatch.setattr(zh, "CHINESE", tmp_path / "zh")
+    (tmp_path / "zh").mkdir()
+    english = (
+        "See [it](#1--one-row) of [a](a.ipynb).\n\n## 1 · One row\n\n| key | `k` |\n"
+    )
+    english += "|---|---|\n| query | $q$ |\n| value | $v$ |\n\nMore\n"
+    (tmp_path / "P.md").write_text(english)
+    own = "见 [P](../P.md)、[Q](../Q.md)。\n"
+    (tmp_path / "zh" / "1_own.md").write_text(own, encoding="utf-8")
+    po = zh.update(zh.units(zh.opened(tmp_path / "zh" / "P.po")[1]), polib.POFile())
+    po.metadata["X-Finished"] = "yes"
+    chinese = "见 [它](#1--one-row)，[甲](a.ipynb)。", "## 1 · 一行"
+    chinese += "| 键 | `k` |", "| 查询 | $q$ |", "| 值 | $v$ |", "更多"
+    for entry, text in zip(po, chinese, strict=True):
+        assert list(zh.damage(entry.msgid, text)) == []
+        entry.msgstr = text
+    po.save(tmp_path / "zh" / "P.po")
+    zh.build(tmp_path / "out", tmp_path)
+    head, title, keys, *rows, more = chinese
+    head = head.replace("#1--one-row", "#1--一行").replace("a.ip", "../a.ip")
+    table = "\n".join([keys, "|---|---|", *rows])
+    built = (tmp_path / "out" / "P.md").read_text(encoding="utf-8")
+    assert built == f"{head}\n\n{title}\n\n{table}\n\n{more}\n"
+    built = (tmp_path / "out" / "1_own.md").read_text(encoding="utf-8")
+    assert built == "见 [P](P.md)、[Q](../Q.md)。\n"
 
 
 def test_a_change_of_the_english_fails_until_somebody_has_looked():
@@ -79,9 +159,9 @@ def test_a_change_of_the_english_fails_until_somebody_has_looked():
     assert zh.update(zh.units(new), po) == po  # twice is once
 
 
-ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb).
+ENGLISH = """- **The key** $h_j$ is `keys`, see [03](03.ipynb), {:g}.
 | a | <em>b</em> |"""
-CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
+CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)，{:g}。
 | 甲 | <em>乙</em> |"""
 
 
@@ -103,6 +183,7 @@ CHINESE = """- **键** $h_j$ 即 `keys`，见 [03](03.ipynb)。
         ("，见", ", 见", "half-width"),
         ("即 `", "即`", "no space"),
         ("，见", "， 见", "a space at"),
+        ("{:g}", "{}", "field"),
     ],
 )
 def test_damage_is_named(right, wrong, said):
@@ -110,3 +191,28 @@ def test_damage_is_named(right, wrong, said):
     assert CHINESE.count(right) == 1
     (found, *_) = zh.damage(ENGLISH, CHINESE.replace(right, wrong))
     assert said in found
+
+
+OWN = sorted(zh.CHINESE.glob("[0-9]*.md"))
+FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
+def test_a_page_written_in_chinese_keeps_to_the_rules(path):
+    blocks = zh.BLOCK.findall(path.read_text(encoding="utf-8"))
+    found = [fault for block in blocks for fault in zh.damage(block, block)]
+    assert found == []
+
+
+def test_the_verdicts_have_the_figures_of_the_english_notebooks():
+    """Of the cell with its verdict; if one fails, the page is to be written anew."""
+    text = (zh.CHINESE / "08_to_13.md").read_text(encoding="utf-8")
+    parts = re.findall(r"^## \[.+?\]\((\S+)\)\n(.+?)(?=^## |\Z)", text, re.M | re.S)
+    assert [Path(link).name[:2] for link, _ in parts] == "08 09 10 11 12 13".split()
+    for link, said in parts:
+        cells = nbformat.read(zh.CHINESE / link, as_version=4).cells
+        verdict = re.compile("(?s)(?=.*<details>).*(verdict|short version)")
+        known = "".join(cell.source for cell in cells if verdict.match(cell.source))
+        figures = set(FIGURE.findall(re.sub("笔记本 05", "", said)))
+        assert len(figures) > 5
+        assert figures - set(FIGURE.findall(known)) == set(), link

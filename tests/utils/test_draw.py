@@ -46,7 +46,9 @@ def test_a_stored_notebook_has_a_sentence_and_not_the_answer(monkeypatch):
     assert "66" not in str(data)
 
 
-def test_the_widget_is_one_module_with_its_own_style():
+def test_the_widget_is_one_module_with_its_own_style(monkeypatch):
+    monkeypatch.setenv("LEARNING_TO_ALIGN_LANG", "zh")
     widget = draw.DrawWidget(settings=drawing(*CURVE))
+    assert widget.lang == "zh"
     assert "import " not in widget._esm and "export default" in widget._esm
     assert ".dr-area" in widget._css

@@ -35,7 +35,7 @@ ERRORS = {  # what PyTorch raises where sizes don't fit, and what it means
         "an axis of length 1 fits every size. Is an axis missing, or one too many: "
         "unsqueeze, squeeze?"
     ),
-    r"Sizes of tensors must match except in dimension": (
+    r"Sizes of tensors must match except in dimension \d": (
         "torch.cat joins tensors along one axis, `dim`. All their other sizes must be "
         "equal: torch.cat doesn't broadcast."
     ),
@@ -172,7 +172,7 @@ class Exercise:
                 break
         tried = zip(self._parameters(), self.cases[n], strict=True)
         tried = [f"{name} {brief(x)}" for name, x in tried if not callable(x)]
-        tried = f"{say('Tried')}     {', '.join(tried)}"
+        tried = say("Tried     {}", ", ".join(tried))
         raise Fault(*cause, lines=[tried, *difference(done[n], rights[n])])
 
     def _parameters(self):
@@ -246,14 +246,9 @@ def same(came, right, inside=False):
     if getattr(came, "ndim", None) == 0 and not (inside and type(right) is int):
         came = came.item()  # a number of torch or NumPy
     if isinstance(right, float):
-        near = isinstance(came, Number) and math.isclose(
-            came, right, rel_tol=1e-4, abs_tol=1e-5
-        )
-        return near or (isinstance(came, Number) and came != came and right != right)
-    return (
-        isinstance(came, Integral if type(right) is int else type(right))
-        and came == right
-    )
+        return isinstance(came, Number) and np.isclose(came, right, 1e-4, 1e-5, True)
+    asked = Integral if type(right) is int else type(right)
+    return isinstance(came, asked) and came == right
 
 
 def differs(a, b):
@@ -289,8 +284,10 @@ def kind(outcome, right):
         if isinstance(error, TypeError) and not learners_lines(error):
             return ["The check gives other arguments. Leave the first line as it was."]
         if isinstance(error, NameError | AttributeError):
-            said = "There is no such name. Is it misspelt, not yet defined, or is the "
-            return [f"{said}object another one than you think?"]
+            return [
+                "There is no such name. Is it misspelt, not yet defined, or is the "
+                "object another one than you think?"
+            ]
         found = [(said, re.search(sign, str(error))) for sign, said in ERRORS.items()]
         return next(([said, *match.groups()] for said, match in found if match), None)
     value, wanted, _ = wrong_part(outcome.value, right.value)
@@ -322,9 +319,8 @@ def one_factor(done, rights):
     pairs = [(a.value, b.value) for a, b in zip(done, rights, strict=True)]
     if all(isinstance(x, float) for pair in pairs for x in pair):
         pairs = [tuple(map(torch.tensor, pair)) for pair in pairs]
-    if not all(torch.is_tensor(x) for pair in pairs for x in pair):
-        return None
-    if any(a.shape != b.shape for a, b in pairs):
+    tensors = all(torch.is_tensor(x) for pair in pairs for x in pair)
+    if not tensors or any(a.shape != b.shape for a, b in pairs):
         return None
     found = torch.cat([(a / b)[(a != 0) | (b != 0)] for a, b in pairs])
     if len(found) < 2 or found[0] == 0 or not found.isfinite().all():
@@ -355,19 +351,19 @@ def difference(came, right):
     """What was expected and what came, or what was raised and where: lines."""
     if came.error:
         message = (str(came.error).strip() or "–").splitlines()[0][:200]
-        lines = [f"{say('It raised')} {type(came.error).__name__}: {message}"]
+        lines = [say("It raised {}", f"{type(came.error).__name__}: {message}")]
         where = learners_lines(came.error)[-1:]
-        return lines + [f"{say('in the line')} {line}" for line in where]
+        return lines + [say("in the line {}", line) for line in where]
     value, wanted, place = wrong_part(came.value, right.value)
     if torch.is_tensor(wanted) and torch.is_tensor(value) and wanted.dim():
         if value.shape == wanted.shape and differs(value, wanted).any():
             spot = tuple(differs(value, wanted).nonzero()[0].tolist())
             value, wanted = value[spot], wanted[spot]
-            place = f"{say('at')} {list(spot)} {place}"
+            place = f"{say('at {}', list(spot))} {place}"
     pairs = [(written(wanted, digits), written(value, digits)) for digits in (4, 7)]
     expected, found = pairs[pairs[0][0] == pairs[0][1]]
-    expected = f"{say('Expected')}  {expected} {place}".rstrip()
-    return [expected, f"{say('Came')}      {found}"]
+    expected = say("Expected  {}", f"{expected} {place}".rstrip())
+    return [expected, say("Came      {}", found)]
 
 
 def brief(value):

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from utils.corpora import load_village
 from utils.data import Batch, pad
 from utils.exercises.engine import check_attempted, difference, kind, same
-from utils.exercises.result import UTILS, Fault, Result, judged, say
+from utils.exercises.result import UTILS, Fault, Result, judged, say, width
 from utils.exercises.running import Outcome, run
 from utils.exercises.training import mean_loss, train_step
 from utils.gold import gold_links
@@ -50,11 +50,11 @@ def returned(answer, before, *arguments, wanted, fits, grad=False):
         with torch.set_grad_enabled(grad):
             return answer(*before, *arguments)
 
-    outcome, right = run(call, arguments), Outcome(wanted)
+    outcome, right = run(call, arguments), Outcome(say(wanted))
     check_attempted(getattr(type(answer), "forward", answer), outcome)
     if outcome.error or not fits(outcome.value):
-        said = kind(outcome, right) or ["It should run, and return {}.", wanted]
-        if re.search("of dimensions: got (3 and 2|2 and 3)", str(outcome.error)):
+        said = kind(outcome, right) or ["It should run, and return {}.", right.value]
+        if re.search(r"of dimensions: got (3 and 2|2 and 3)\b", str(outcome.error)):
             said = [
                 "`step` reads embedded words, (B, 1, E), and here ids came. Embed them "
                 "first, or give my_greedy the method that reads ids."
@@ -67,7 +67,7 @@ def check_shape(name, value, *size):
     dtype = getattr(value, "dtype", None)
     came, wanted = Outcome(value), Outcome(torch.zeros(size, dtype=dtype))
     if said := kind(came, wanted):
-        raise Fault(*said, lines=[name, *difference(came, wanted)])
+        raise Fault(*said, lines=[say(name), *difference(came, wanted)])
 
 
 def are_two(value):
@@ -105,9 +105,9 @@ class Questions:
             return ints and len(rows) == len(batch.source)
 
         arguments = (self.model,), batch.source, batch.source_lens, MAX_STEPS
-        wanted = f"a list of {len(batch.source)} lists of at most {MAX_STEPS} ids"
-        wanted = {"wanted": f"{wanted}, plain whole numbers", "fits": are_rows}
-        return returned(self.translate, *arguments, **wanted)
+        wanted = "a list of {} lists of at most {} ids, plain whole numbers"
+        wanted = say(wanted, len(batch.source), MAX_STEPS)
+        return returned(self.translate, *arguments, wanted=wanted, fits=are_rows)
 
     def is_your_own(self):
         """Is every part of the model the learner's, but the bridge?"""
@@ -255,16 +255,18 @@ class Questions:
         figures = measure(self.model, self.translate)
         lines, bad = compared(figures)
         if figures["loss"] > 5:  # all words being equally probable, it is 6.3
-            said = "The pieces are right. What is missing is the training: run the next"
-            raise Fault(f"{said} cell. (Trained already? Was it this model?)")
-        if bad:
-            said = (
-                "The pieces are right. Not as good as the course's: {}. Were all epochs"
-            )
             raise Fault(
-                f"{said} trained, at the given rate?", ", ".join(bad), lines=lines
+                "The pieces are right. What is missing is the training: run the next "
+                "cell. (Trained already? Was it this model?)"
             )
-        return "\n  ".join(["✓ Right: all questions, and the figures.", *lines])
+        if bad:
+            raise Fault(
+                "The pieces are right. Not as good as the course's: {}. Were all "
+                "epochs trained, at the given rate?",
+                ", ".join(bad),
+                lines=lines,
+            )
+        return "\n  ".join([say("✓ Right: all questions, and the figures."), *lines])
 
 
 def measure(model, translate):
@@ -286,13 +288,14 @@ def measure(model, translate):
 def compared(figures):
     """Lines of the figures beside the course's; and the names of those that are bad."""
     runs = json.loads(STORED.read_text(encoding="utf-8"))["runs"]
-    lines, bad = [f"{'':22}{say('yours'):>8}   {say('the course, three seeds')}"], []
+    lines, bad = [f"{'':25}{say('yours   the course, three seeds')}"], []
     for name, (title, form, most) in FIGURES.items():
         low, high = (end(run[name] for run in runs) for end in (min, max))
         worse = figures[name] - high if most > 0 else low - figures[name]
-        bad += [title] if worse > abs(most) else []
+        bad += [say(title)] if worse > abs(most) else []
         low, value, high = map(form.format, (low, figures[name], high))
-        lines.append(f"{title:22}{value:>8}   {low} to {high}")
+        title = say(title) + " " * (22 - width(say(title)))
+        lines.append(f"{title}{value:>8}   {say('{} to {}', low, high)}")
     return lines, bad
 
 

@@ -1,16 +1,19 @@
 """What an exercise answers: a Result, whose words are printed here and nowhere else.
 
-All words go through `say`, which looks for them in utils/locale (GNU gettext).
+All words go through `say`. tools/zh.py keeps zh.po, which has their Chinese.
 """
 
-import gettext
+import json
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from utils.languages import readers_language
+
 UTILS = Path(__file__).resolve().parents[1]
-COLUMNS = 84
+COLUMNS, PARTS = 84, r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[，。、：；？！）”]*"
 
 
 @dataclass(frozen=True)
@@ -44,18 +47,29 @@ class Fault(Exception):
 
 def say(sentence, *values):
     """The sentence in the reader's language, with the values in it."""
-    words = gettext.translation("exercises", UTILS / "locale", fallback=True)
-    return (
-        words.gettext(sentence).format(*values) if values else words.gettext(sentence)
-    )
+    words = (chinese() if readers_language() == "zh" else {}).get(sentence, sentence)
+    return words.format(*values) if values else words
+
+
+@cache
+def chinese():
+    """{a sentence: its Chinese}, without what is to be looked at again."""
+    text = (UTILS / "exercises" / "zh.po").read_text(encoding="utf-8")
+    text = re.sub(r"#, fuzzy\n(.+\n)+", "", text)
+    pairs = re.findall(r'^msgid (".+")\nmsgstr (".+")$', text, re.MULTILINE)
+    return {json.loads(english): json.loads(own) for english, own in pairs}
+
+
+def width(text):
+    """In columns: a Chinese character takes two of them."""
+    return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def wrapped(text):
-    """In lines of COLUMNS; a Chinese character takes two of them."""
+    """In lines of COLUMNS, none of which begins with Chinese punctuation."""
     lines = [""]
-    for part in re.findall(r"\s+|[\u2e80-\uffef]|[^\s\u2e80-\uffef]+", text):
-        wide = sum(unicodedata.east_asian_width(c) in "WF" for c in lines[-1] + part)
-        if len(lines[-1] + part) + wide > COLUMNS:
+    for part in re.findall(PARTS, text):
+        if width(lines[-1] + part) > COLUMNS:
             lines.append("")
         lines[-1] = (lines[-1] + part).lstrip()
     return "\n  ".join(map(str.rstrip, lines))
@@ -70,8 +84,8 @@ def judged(name, judge):
         if not isinstance(error, Fault):
             fault = Fault("What comes can't be compared with what is right: {}.", error)
         status, cause = fault.status, fault.sentence
-        begin = say("Not attempted yet:" if status == "not attempted" else "Not yet.")
-        message = wrapped(f"{begin} {say(cause, *fault.values)}")
+        begin = ("Not yet. {}", "Not attempted yet: {}")[status == "not attempted"]
+        message = wrapped(say(begin, say(cause, *fault.values)))
         message = "\n  ".join([message, *fault.lines])
     print(message)
     return Result(name, status, message, cause)

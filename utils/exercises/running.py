@@ -98,10 +98,8 @@ def gradients_of(function):
         slopes = [torch.linspace(-1, 1, p.numel()).view(p.shape) for p in parts]
         if not parts:
             return None
-        torch.autograd.backward(parts, slopes, inputs=leaves)
-        grads = {
-            id(x): torch.zeros_like(x) if x.grad is None else x.grad for x in leaves
-        }
+        grads = torch.autograd.grad(parts, leaves, slopes, materialize_grads=True)
+        grads = dict(zip(map(id, leaves), grads, strict=True))
         return [grads.get(id(value)) for value in case]
 
     return gradients

@@ -1,6 +1,5 @@
 """What any exercise can suffer from: types, shapes, gradients, loops that don't end."""
 
-import gettext
 import sys
 import time
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from utils.exercises import running
+from utils.exercises import result, running
 from utils.exercises.engine import Exercise, kind
 from utils.exercises.result import wrapped
 from utils.exercises.running import Outcome
@@ -273,10 +272,13 @@ def test_code_that_does_not_end_is_stopped(function, monkeypatch):
 def test_words_are_looked_up_and_wrapped_by_their_width(monkeypatch):
     assert wrapped("word " * 30).count("\n") == 1
     assert [len(line) for line in wrapped("对齐" * 50).split("\n  ")] == [42, 42, 16]
-    words = gettext.NullTranslations()
-    words.gettext = lambda sentence: sentence.upper()
-    monkeypatch.setattr(gettext, "translation", lambda *_, **__: words)
+    assert wrapped("对" * 41 + "齐。") == "对" * 41 + "\n  齐。"
+    words = {"Not yet. {}": "还不对：{}", "at {}": "在 {} 处"}
+    words |= {"Nothing is squared. (What does `**` do?)": "没有平方。"}
+    monkeypatch.setattr(result, "chinese", lambda: words)
+    monkeypatch.setenv("LEARNING_TO_ALIGN_LANG", "zh")
     said = squares(lambda x, factor: factor * x)
-    assert said.message.startswith("NOT YET. NOTHING IS SQUARED.")
-    assert "EXPECTED  8.0000 AT" in said.message
+    first, tried, expected, _ = said.message.split("\n  ")
+    assert (first, tried) == ("还不对：没有平方。", "Tried     x (2, 3), factor 2.0000")
+    assert expected == "Expected  8.0000 在 [0, 1] 处"
     assert said.cause == "Nothing is squared. (What does `**` do?)"
