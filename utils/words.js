@@ -13,7 +13,7 @@ export const CHINESE = {
   "next word": "下一个词",
   "Heatmap": "热力图",
   "Choose a row to see its step. Press an English word to erase it: the model reads \
-<unk> in its place.": "选中一行，看它的那一步。按一个英语词就抹去它：模型在它的位置上读到 <unk>。",
+<unk> in its place.": "选中一行，查看这一步。点击一个英语词就抹去它：模型在它的位置上读到 <unk>。",
   "The model is being loaded …": "正在加载模型……",
   "The model can't be used: {0}.": "模型用不了：{0}。",
   "The sentence has {0} words and signs; at most {1} have room here.":
@@ -30,14 +30,14 @@ is read.": "注意力权重：写出的每个词一行，读入的每个词一�
   "scores, step {0}": "评分，第 {0} 步",
   "Step {0} of {1} writes {2}. The largest weight, {3}, is on {4}. The most probable \
 words, to press:":
-    "第 {0} 步（共 {1} 步）写出{2}。最大的权重是 {3}，落在{4}上。概率最大的词如下，可以按：",
+    "第 {0} 步（共 {1} 步）写出{2}。最大的权重是 {3}，落在{4}上。概率最大的词如下，可以点击：",
   "Left alone, the model writes {0} ": "不干预时，模型写{0}。",
   "Other words: {0}. ": "换了的词：第 {0} 个。",
   "No other word. ": "写出的词没有变。",
   "The first row with other weights: {0}. ": "权重从第 {0} 行起不同。",
   "The weights are the same. ": "权重没有变。",
   "Frames mark the true links, dotted ones possible links: {0} of {1} rows look most \
-at one.": "实线框是标准链接，点线框是可能链接：{1} 行里有 {0} 行看得最多的词在框里。",
+at one.": "实线框是确定的连线，虚线框是可能的连线：{1} 行里有 {0} 行看得最多的词在框里。",
   // a drawing
   "Drag across the columns to draw your curve, or use Tab and the arrow keys.":
     "横着拖过各列，画出你的曲线；也可以用 Tab 键和方向键。",
@@ -45,7 +45,7 @@ at one.": "实线框是标准链接，点线框是可能链接：{1} 行里有 {
     "把每根柱子往上拖；也可以用 Tab 键和方向键。各柱之和是 1。",
   "Choose in each row the square that you expect to be darkest: press it, drag down \
 the rows, or use Tab, Space and the arrow keys.":
-    "在每一行里选出你认为颜色最深的格子：按它，或者往下拖过各行；也可以用 Tab 键、空格键和方向键。",
+    "在每一行里选出你认为颜色最深的格子：点击它，或者往下拖过各行；也可以用 Tab 键、空格键和方向键。",
   "show what was measured": "看看实测结果",
   "draw again": "重画",
   "fill the screen": "全屏",

@@ -7,6 +7,7 @@ from textwrap import shorten
 
 from docutils import nodes
 from sphinx.errors import ExtensionError
+from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = re.search(r"v2/gh/([\w.-]+)/", (ROOT / "README.md").read_text("utf-8"))[1]
@@ -197,6 +198,20 @@ def framed(app, exception):
             raise ExtensionError(f"No Chinese page has {english!r} in its frame.")
 
 
+class Search(SearchEnglish):
+    """Chinese has no spaces: its characters and each two of them are found as words."""
+
+    js_splitter_code = r"""
+var splitQuery = (query) => query
+  .replace(/([\u3400-\u9fff])(?=([\u3400-\u9fff])?)/g, " $1 $1$2 ")
+  .split(/[^\p{Letter}\p{Number}_]+/u).filter(Boolean);
+"""
+
+    def split(self, text):
+        pairs = r"([\u3400-\u9fff])(?=([\u3400-\u9fff])?)"
+        return super().split(re.sub(pairs, r" \1 \1\2 ", text))
+
+
 def introduced(app, pagename, templatename, context, doctree):
     """What other sites show of a page: its first paragraph, and one picture."""
     first = doctree and next(doctree.findall(nodes.paragraph), None)
@@ -217,6 +232,7 @@ def introduced(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
+    app.add_search_language(Search)
     app.connect("autodoc-skip-member", imported)
     app.connect("autodoc-process-docstring", as_written)
     app.connect("html-page-context", introduced)
