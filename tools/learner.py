@@ -2,7 +2,7 @@
 
 It lies in build/learner, and once more as build/learner.zip. It is the course without
 what a teacher keeps: the solutions, INSTRUCTOR.md with the quiz's answers, lectures,
-tests and tools. The Chinese notebooks are written into its folder zh. In the notebooks,
+tests and tools. The Chinese edition is written into its folder zh. In the notebooks,
 the outputs of exercises and of predictions' answers are cleared. Links to what was left
 out become plain words.
 """
@@ -83,9 +83,9 @@ def build(folder):
             shutil.copy(path, target)
     for name, theirs in FOR_TEACHERS.items():
         rewrite(folder / name, partial(theirs.sub, ""))
+    zh.build(folder / "zh", folder / "notebooks", solutions=False)
     for path in folder.rglob("*.md"):
         rewrite(path, partial(without_dead_links, folder=path.parent))
-    zh.build(folder / "zh", folder / "notebooks", solutions=False)
     for path in [*folder.glob("notebooks/*.ipynb"), *folder.glob("zh/*.ipynb")]:
         clear(path)
 

@@ -4,13 +4,15 @@
     python tools/zh.py update [PO ...]  bring PO files up to date with the English, and
                                         say what is damaged, and how much is to be done
 
-notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb. A unit is a block of
-Markdown between blank lines, if it holds words. Code cells, outputs, metadata and ids
-are copied, so a notebook lies where its code finds `../data`. img/NAME.po has the words
-of the picture img/NAME.svg; there a unit is a text element. Links lead to the Chinese
-file where there is one. A file is finished when its head says `X-Finished: yes`: only
-then is it built, and must nothing be missing or fuzzy. utils/exercises/zh.po has the
-sentences that the exercises of 00 to 07 may say.
+notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb, or of the page NAME.md. A
+unit is a block of Markdown between blank lines, if it holds words; in a page, a row of
+a table is one, too. Code cells, outputs, metadata and ids are copied, so a notebook
+lies where its code finds `../data`. img/NAME.po has the words of the picture
+img/NAME.svg; there a unit is a text element. Links lead to the Chinese file where there
+is one. A file is finished when its head says `X-Finished: yes`: only then is it built,
+and must nothing be missing or fuzzy. A page of notebooks/zh whose name begins with a
+number is written in Chinese, and is copied. utils/exercises/zh.po has the sentences
+that the exercises of 00 to 07 may say.
 """
 
 import ast
@@ -24,6 +26,7 @@ from pathlib import Path
 
 import nbformat
 import polib
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGLISH = ROOT / "notebooks"
@@ -35,10 +38,12 @@ DRAWN = re.compile(r"(<(title|desc|text)\b[^>]*>)(.*?)(?=</\2>)", re.DOTALL)  # 
 # what an exercise says is of two words at least; a pattern has a backslash
 SAID = re.compile(r"(?!not attempted)[^\\]*[\w}.,:?] +[\w{(<][^\\]*$")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
+ANCHOR = re.compile(r"(?<=\]\(#)[^)\s]+")  # to a heading of the same page
+ROW = re.compile(r"(?m)^(?=\|)|(?<=\|\n)")  # where a row of a table begins or ends
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
     "code": r"```.*?```|`[^`]+`|<code>.*?</code>",
-    "link": r"\]\([^)\s]+\)",
+    "link": r"\]\((?!\d\w+\.md)[^)\s]+\)",  # one to a page in Chinese only may be added
     "tag": r"<[/\w][^>]*>",
     "bold": r"\*\*",
     "beginning of a line": r"(?m)^(?:#+|-|\d+\.)(?= )",
@@ -165,13 +170,25 @@ def is_finished(po):
     return po.metadata.get("X-Finished") == "yes"
 
 
+def page(text, name):
+    """A Markdown page as a notebook; each row of a table has its own cell."""
+    notebook = new_notebook()
+    notebook.cells = [new_markdown_cell(part, id=name) for part in ROW.split(text)]
+    return notebook
+
+
 def opened(path):
-    """A PO file, there or not yet -> (name, notebook or SVG or messages, the PO)."""
+    """A PO file, there or not yet -> (name, notebook or SVG or messages, the PO).
+
+    A page is given as a notebook, too.
+    """
     po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
     if path == MESSAGES:
         return "messages", [*messages()], po
     kind = ".svg" if path.parent.name == "img" else ".ipynb"
     name = path.relative_to(CHINESE).with_suffix(kind)
+    if (own := ENGLISH / name.with_suffix(".md")).exists():
+        return Path(own.name), page(own.read_text("utf-8"), own.stem), po
     if not (ENGLISH / name).exists():
         sys.exit(f"{path} is named after no file: there is no {ENGLISH / name}.")
     document = (ENGLISH / name).read_text("utf-8")
@@ -180,8 +197,13 @@ def opened(path):
     return name, document, po
 
 
+def anchor(heading):
+    """The anchor that a heading has on GitHub and on the site."""
+    return re.sub(r"[^\w -]", "", heading.lstrip("# ").lower()).replace(" ", "-")
+
+
 def build(folder, english, solutions=True):
-    """Write the finished notebooks and pictures into a folder.
+    """Write the finished notebooks, pages and pictures into a folder.
 
     english: the folder of the English ones, to which links lead that have no Chinese.
     solutions: write those, too.
@@ -191,8 +213,12 @@ def build(folder, english, solutions=True):
         for name, document, po in map(opened, CHINESE.rglob("*.po"))
         if is_finished(po) and (solutions or "solutions" not in name.parts)
     }
+    for path in CHINESE.glob("[0-9]*.md"):
+        text = path.read_text("utf-8").replace("](../", "](")
+        files[Path(path.name)] = page(text, path.stem), polib.POFile()
     for name, (document, po) in files.items():
         known = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
+        anchors = {anchor(a): anchor(b) for a, b in known.items() if a[0] == "#"}
         here = folder / name
 
         def chinese(text, known=known):
@@ -211,8 +237,16 @@ def build(folder, english, solutions=True):
             continue
         for cell in document.cells:
             if cell.cell_type == "markdown":
-                cell.source = LINK.sub(link, chinese(cell.source))
-        nbformat.write(document, here)
+                text = ANCHOR.sub(
+                    lambda found, to=anchors: to.get(found[0], found[0]),
+                    chinese(cell.source),
+                )
+                cell.source = LINK.sub(link, text)
+        if name.suffix == ".md":
+            text = "".join(cell.source for cell in document.cells)
+            here.write_text(text, encoding="utf-8", newline="\n")
+        else:
+            nbformat.write(document, here)
 
 
 def main(command="build", *paths):

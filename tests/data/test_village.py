@@ -78,9 +78,6 @@ def test_words_are_few_and_frequent(village, lang):
     assert set(words(village["valid"] + village["long"], lang)) <= set(train)
 
 
-# The splits
-
-
 def test_held_out_pairs(village):
     """They stand in test alone, and there with their tag; their words in train."""
     for split, rows in village.items():
@@ -108,9 +105,6 @@ def test_no_test_sentence_is_within_one_word_of_training(village):
     for sentence in map(tuple, sides(village["train"], "en")):
         assert other.isdisjoint(changed(sentence, None) + changed(sentence)), sentence
         assert sentence not in shorter
-
-
-# Phenomena, and faults that readers found
 
 
 def test_phenomena_are_frequent(village):

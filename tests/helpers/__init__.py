@@ -1,4 +1,4 @@
-"""What tests of several modules share: random inputs, real data."""
+"""What tests of several modules share: random inputs, real data, refusals."""
 
 import os
 from pathlib import Path
@@ -21,3 +21,18 @@ def needs(name):
 tries = hypothesis.settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+
+
+def refusals(*rows):
+    """A test for each row (call, message): the call raises ValueError, in these words.
+
+    A row for another error is (call, error, message).
+    """
+
+    @pytest.mark.parametrize("row", rows, ids=lambda row: row[-1])
+    def test(row):
+        call, *error, message = row
+        with pytest.raises(*error or [ValueError], match=message):
+            call()
+
+    return test

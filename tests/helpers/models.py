@@ -3,6 +3,7 @@
 A loop goes through one sentence, a word at a time: vectors (H,), lists of them.
 """
 
+import pytest
 import torch
 from torch import nn
 
@@ -38,6 +39,11 @@ CATALOGUE = {
     "transformer": ("transformer", {"num_hiddens": 8, "num_heads": 2, "num_ffn": 5}),
     **{variant: ("rnnsearch", {**GRU, "variant": variant}) for variant in VARIANTS},
 }
+QUICK = "attention", "fixed", "luong", "local-m", "RNNsearch", "transformer"
+every_model = pytest.mark.parametrize(
+    "name",
+    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE],
+)
 
 
 def a_model(name, **options):

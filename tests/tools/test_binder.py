@@ -137,8 +137,8 @@ def test_every_address_names_the_same_owner():
 @needs_linux
 def test_one_command_fills_in_the_owner(tmp_path):
     """As PUBLISH.md has it: with another name for YOU."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("the command asks git for the files")
+    if not (ROOT / ".git").exists() or "OWNER" not in OWNED.findall(read("README.md")):
+        pytest.skip("the command asks git for the files, or has been run")
     files = [path for path in repository_files() if path.suffix in OWNERS]
     for path in files:
         copy = tmp_path / path.relative_to(ROOT)

@@ -38,7 +38,6 @@ def test_the_notebooks_mirror_utils(small):
     "source, complaint",
     [
         (SHOWN.replace("Twice", "Two"), "differs"),
-        (f"{SHOWN}\n", "differs"),
         (SHOWN.replace("@functools.cache\n", ""), "differs"),
         (HIDDEN, "there is nothing for"),
         ("class Box:\n    size = 2", "needs the marker"),

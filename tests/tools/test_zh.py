@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
@@ -153,6 +154,35 @@ def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeyp
     assert cell.source == chinese.replace("(c", "(../c").replace("(img", "(../img")
 
 
+def test_a_page_is_built_row_by_row_and_its_headings_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(zh, "ENGLISH", tmp_path)
+    monkeypatch.setattr(zh, "CHINESE", tmp_path / "zh")
+    (tmp_path / "zh").mkdir()
+    english = (
+        "See [it](#1--one-row) of [a](a.ipynb).\n\n## 1 · One row\n\n| key | `k` |\n"
+    )
+    english += "|---|---|\n| query | $q$ |\n| value | $v$ |\n\nMore\n"
+    (tmp_path / "P.md").write_text(english)
+    own = "见 [P](../P.md)、[Q](../Q.md)。\n"
+    (tmp_path / "zh" / "1_own.md").write_text(own, encoding="utf-8")
+    po = zh.update(zh.units(zh.opened(tmp_path / "zh" / "P.po")[1]), polib.POFile())
+    po.metadata["X-Finished"] = "yes"
+    chinese = "见 [它](#1--one-row)，[甲](a.ipynb)。", "## 1 · 一行"
+    chinese += "| 键 | `k` |", "| 查询 | $q$ |", "| 值 | $v$ |", "更多"
+    for entry, text in zip(po, chinese, strict=True):
+        assert list(zh.damage(entry.msgid, text)) == []
+        entry.msgstr = text
+    po.save(tmp_path / "zh" / "P.po")
+    zh.build(tmp_path / "out", tmp_path)
+    head, title, keys, *rows, more = chinese
+    head = head.replace("#1--one-row", "#1--一行").replace("a.ip", "../a.ip")
+    table = "\n".join([keys, "|---|---|", *rows])
+    built = (tmp_path / "out" / "P.md").read_text(encoding="utf-8")
+    assert built == f"{head}\n\n{title}\n\n{table}\n\n{more}\n"
+    built = (tmp_path / "out" / "1_own.md").read_text(encoding="utf-8")
+    assert built == "见 [P](P.md)、[Q](../Q.md)。\n"
+
+
 def test_a_change_of_the_english_fails_until_somebody_has_looked():
     """A number and a sentence changed, two cells exchanged, one new, one gone."""
     texts = (
@@ -213,3 +243,28 @@ def test_damage_is_named(right, wrong, said):
     assert CHINESE.count(right) == 1
     (found, *_) = zh.damage(ENGLISH, CHINESE.replace(right, wrong))
     assert said in found
+
+
+OWN = sorted(zh.CHINESE.glob("[0-9]*.md"))
+FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
+def test_a_page_written_in_chinese_keeps_to_the_rules(path):
+    blocks = zh.BLOCK.findall(path.read_text(encoding="utf-8"))
+    found = [fault for block in blocks for fault in zh.damage(block, block)]
+    assert found == []
+
+
+def test_the_verdicts_have_the_figures_of_the_english_notebooks():
+    """Of the cell with its verdict; if one fails, the page is to be written anew."""
+    text = (zh.CHINESE / "08_to_13.md").read_text(encoding="utf-8")
+    parts = re.findall(r"^## \[.+?\]\((\S+)\)\n(.+?)(?=^## |\Z)", text, re.M | re.S)
+    assert [Path(link).name[:2] for link, _ in parts] == "08 09 10 11 12 13".split()
+    for link, said in parts:
+        cells = nbformat.read(zh.CHINESE / link, as_version=4).cells
+        verdict = re.compile("(?s)(?=.*<details>).*(verdict|short version)")
+        known = "".join(cell.source for cell in cells if verdict.match(cell.source))
+        figures = set(FIGURE.findall(re.sub("笔记本 05", "", said)))
+        assert len(figures) > 5
+        assert figures - set(FIGURE.findall(known)) == set(), link

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from helpers import refusals
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def make(score, B=3, Q=2, K=4):
     torch.manual_seed(0)
     _, _, key_size, query_size, attention = SCORES[score]
     sizes = (B, Q, query_size), (B, K, key_size), (B, K, 6)
-    inputs = [torch.randn(size).double().requires_grad_() for size in sizes]
+    inputs = [torch.randn(size).double() for size in sizes]
     return attention().double(), *inputs
 
 
@@ -87,15 +88,6 @@ def test_attention_equals_the_loops(score, case):
     same(attention.attention_weights, weights)
     same(context, weights @ values)
     same(parts, (context, weights))
-
-
-@each_score
-def test_all_that_is_given_gets_a_gradient(score):
-    """That it is the right one is asked of whole models."""
-    attention, *inputs = make(score)
-    attention(*inputs, torch.tensor([4, 2, 0])).square().sum().backward()
-    for tensor in (*inputs, *attention.parameters()):
-        assert tensor.grad.isfinite().all() and tensor.grad.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -127,26 +119,21 @@ def attend(attention, *sizes):
     return attention(*map(torch.ones, sizes))
 
 
-SCORES_OF_4, ADDITIVE = torch.ones(2, 3, 4), AdditiveAttention(3, 3, 5)
-REFUSED = [
+SCORES_OF_4, FLOATS = torch.ones(2, 3, 4), torch.ones(2).double()
+ADDITIVE = AdditiveAttention(3, 3, 5)
+test_what_does_not_fit_is_answered_in_words = refusals(
     (lambda: masked_softmax(torch.ones(2, 3)), "batch, queries, keys"),
     (lambda: masked_softmax(SCORES_OF_4.long()), "floating-point"),
     (lambda: masked_softmax(SCORES_OF_4, torch.tensor([1])), r"shape \(2,\)"),
     (lambda: masked_softmax(SCORES_OF_4, torch.tensor([1, 5])), "0 and 4.*got 5"),
     (lambda: masked_softmax(SCORES_OF_4, torch.tensor([-1, 2])), "got -1"),
-    (lambda: masked_softmax(SCORES_OF_4, torch.ones(2).double()), "got torch.float64"),
-    (lambda: length_mask(torch.tensor([True]), 1), "bool; of a mask, mask.sum"),
-    (lambda: length_mask([1, 2], 4), "whole numbers, lengths, got list"),
+    (lambda: masked_softmax(SCORES_OF_4, FLOATS), TypeError, "got torch.float64"),
+    (lambda: length_mask(FLOATS > 0, 4), TypeError, "bool; of a mask, mask.sum"),
+    (lambda: length_mask([1, 2], 4), TypeError, "whole numbers, lengths, got list"),
     (lambda: attend(ADDITIVE, (1, 1, 2), (1, 2, 3), (1, 2, 3)), r"\(batch, queries, 3"),
     (lambda: attend(ADDITIVE, (1, 1, 3), (1, 2, 2), (1, 2, 3)), r"\(batch, keys, 3\)"),
     (lambda: attend(ADDITIVE, (1, 1, 3), (1, 2, 3), (1, 4, 3)), "values .batch, keys"),
     # else broadcasting asks for every sentence alike
     (lambda: attend(ADDITIVE, (1, 1, 3), (2, 4, 3), (2, 4, 3)), "values .batch, keys"),
     (lambda: DotProductAttention(256, 512), "256 and 512.*BilinearAttention"),
-]
-
-
-@pytest.mark.parametrize("call, message", REFUSED)
-def test_what_does_not_fit_is_answered_in_words(call, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        call()
+)

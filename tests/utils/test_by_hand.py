@@ -78,9 +78,6 @@ def test_dropout_acts_in_training_where_the_plain_way_has_it(kind, monkeypatch):
     torch.testing.assert_close(by_hand.loss(model, batch), loss)
 
 
-# --- what it doesn't compute is refused ------------------------------------------
-
-
 def small(**options):
     torch.manual_seed(0)
     return build_model("attention", 11, 13, 3, 6, **options)
@@ -98,7 +95,6 @@ CHANGES = [  # what is put in the place of a part of a model, and how that is na
     ("decoder.rnn", nn.GRU(9, 6, 2), "num_layers=2"),
     ("encoder.rnn", nn.GRU(3, 6, bias=False), "bias=False"),
     ("decoder.attention.W_q", nn.Linear(6, 6), "attention has a bias"),
-    ("decoder.attention.dropout.p", 0.1, "attention with dropout"),
     ("decoder.query", lambda h: h[-1:], "query of its own"),
     ("decoder.attention.score", SCORE.score, "AdditiveAttention has score of its own"),
     ("decoder._forward_hooks", {0: NOTHING}, "Seq2SeqAttentionDecoder has a hook"),

@@ -73,8 +73,6 @@ def test_lines_beside_another_translation_are_noticed():
     assert not check_pairs(pairs_of(texts, longer), ("xx", "yy"))
 
 
-# --- columns ----------------------------------------------------------------------
-
 cells = st.text(st.sampled_from('ab",\u00a0 '), min_size=1).filter(str.strip)
 
 
@@ -96,9 +94,6 @@ def test_excels_quotes_are_undone_where_nearly_all_are_excels():
     rows, (said,) = read_columns(lines, None, "auto", "a.tsv")
     assert rows == [('"a', "b"), *[("d", "e")] * 9]
     assert re.match("9 lines with quotation marks .*lines 2, 3,", said)
-
-
-# --- what is left out -------------------------------------------------------------
 
 
 def test_what_is_too_long_is_left_out_of_training_and_named_in_the_test():

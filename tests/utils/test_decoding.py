@@ -1,4 +1,4 @@
-"""Greedy decoding, beam search and translate."""
+"""Greedy decoding, beam search, exact search and translate."""
 
 import itertools
 import math
@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from helpers.models import CATALOGUE, random_model
+from helpers import refusals
+from helpers.models import every_model, random_model
 
 from utils.decoding import (
     MAX_SOURCE,
@@ -16,6 +17,7 @@ from utils.decoding import (
     translate,
     translate_tokens,
 )
+from utils.exact import exact_search
 from utils.models import build_model
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab
 
@@ -24,11 +26,6 @@ VOCAB = Vocab([WORDS], "en")
 TINY = 6  # words in the vocabulary of random models: four special ones and two
 WRITTEN = [EOS_ID, UNK_ID, 4, 5]  # all but <pad> and <bos>
 WIDE = len(WRITTEN) ** 3  # a beam that keeps every hypothesis of three words
-QUICK = "attention", "fixed", "luong", "local-m", "transformer", "RNNsearch"
-each_kind = pytest.mark.parametrize(
-    "kind",
-    [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in CATALOGUE],
-)
 SOURCES = torch.tensor([[5, 3, 4, 4], [4, 5, 3, 0], [3, 5, 0, 0]])
 LENS = torch.tensor([4, 3, 2])
 ONE = torch.full((1, TINY), 4), torch.tensor([TINY])  # a sentence, for `chain`
@@ -78,13 +75,13 @@ def greedy_by_loops(model, source, lens, max_steps):
     return ids
 
 
-@each_kind
-def test_greedy_and_a_beam_of_one_equal_a_plain_loop(kind):
+@every_model
+def test_greedy_and_a_beam_of_one_equal_a_plain_loop(name):
     for seed in range(2):
-        model = random_model(kind, TINY, seed=seed)
+        model = random_model(name, TINY, seed=seed)
         ids, weights = greedy_decode(model, SOURCES, LENS, 7)
         found = beam_search(model, SOURCES, LENS, 1, 7, length_penalty=1.0)
-        assert torch.equal(found[0], ids) and (weights is None) == ("fixed" in kind)
+        assert torch.equal(found[0], ids) and (weights is None) == ("fixed" in name)
         for b, one in enumerate(alone()):
             assert written(ids[b]) == greedy_by_loops(model, *one, 7)
             T = len(written(ids[b]))
@@ -93,13 +90,13 @@ def test_greedy_and_a_beam_of_one_equal_a_plain_loop(kind):
                 assert not weights[b, T:].any()
 
 
-@each_kind
-def test_a_beam_that_keeps_everything_is_exhaustive(kind):
+@every_model
+def test_a_beam_that_keeps_everything_is_exhaustive(name):
     threes = itertools.product(WRITTEN, repeat=3)  # some end before
     hypotheses = sorted({w[: (*w, EOS_ID).index(EOS_ID) + 1] for w in threes})
     lengths = torch.tensor(list(map(len, hypotheses)))
     for seed in range(2):
-        model = random_model(kind, TINY, seed=seed)
+        model = random_model(name, TINY, seed=seed)
         for length_penalty, n in ((0.0, 1), (0.6, 1), (0.6, 4)):
             found = beam_search(model, SOURCES, LENS, WIDE, 3, length_penalty, n)
             for b, one in enumerate(alone()):
@@ -111,11 +108,11 @@ def test_a_beam_that_keeps_everything_is_exhaustive(kind):
                 close(found[1][rows], log_probs[best])
 
 
-@each_kind
-def test_score_and_weights_are_those_of_the_words_returned(kind):
+@every_model
+def test_score_and_weights_are_those_of_the_words_returned(name):
     """So the states moved with their hypotheses; and no sentence meets another."""
     for seed, beam_size, penalty in ((0, 2, 0.0), (1, 5, 1.0), (2, 3, 1.0)):
-        model = random_model(kind, TINY, seed=seed)
+        model = random_model(name, TINY, seed=seed)
         sizes = beam_size, 6, penalty
         ids, log_probs, weights = beam_search(model, SOURCES, LENS, *sizes)
         for b, one in enumerate(alone()):
@@ -127,6 +124,33 @@ def test_score_and_weights_are_those_of_the_words_returned(kind):
                 assert not weights[b, : len(words), length:].any()
             by_itself, _, _ = beam_search(model, *one, *sizes)
             assert written(by_itself[0]) == words
+
+
+def test_exact_search_finds_the_best_of_all_or_says_that_not_all_were_seen():
+    """And fewer than 1 / p beginnings of one length go through the decoder."""
+    cap, better, rows = 3, 0, []
+    words = [word for word in WRITTEN if word != EOS_ID]
+    every = [
+        (*w, EOS_ID) for n in range(cap) for w in itertools.product(words, repeat=n)
+    ]
+    for seed in range(120):
+        model = random_model("attention", TINY, seed=seed)
+        one = torch.tensor([[4, 5, 3][: 1 + seed % 3]]), torch.tensor([1 + seed % 3])
+        greedy, bound, _ = beam_search(model, *one, 1, cap)
+        if EOS_ID not in greedy:
+            continue
+        best, i = forced(model, *one, every)[0].max(dim=0)
+        model.decoder.register_forward_hook(lambda _, X, out: rows.append(len(X[0])))
+        rows.clear()
+        for part in (1, 200):  # one beginning at a time; all of one length
+            ids, found, certain = exact_search(model, *one, 10**4, 1, cap, part)
+            assert certain and tuple(ids.tolist()) == every[i]
+            assert found == pytest.approx(best.item(), abs=1e-4)
+        assert max(rows) <= 1 / bound.exp()
+        better += ids.tolist() != greedy[0].tolist()
+        ids, found, certain = exact_search(model, *one, 0, 1, cap)
+        assert torch.equal(ids, greedy[0]) and (found, certain) == (bound.item(), False)
+    assert better > 0
 
 
 def test_all_of_the_n_best_have_ended():
@@ -285,30 +309,24 @@ SMALL, LARGE = Vocab([WORDS[1:]], "en"), Vocab([[*WORDS, "seven"]], "en")
 NO_TEXT, NO_PENALTY = "text as a string, got", "at least 0 and finite, got"
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: tell(" \n\t"), "nothing to translate"),
-        (lambda: tell(None), f"{NO_TEXT} None"),
-        (lambda: tell(["one", 2]), f"{NO_TEXT} 2"),
-        (lambda: tell("one " * (MAX_SOURCE + 1)), "201 words.*split a longer"),
-        (lambda: tell([["one"], []]), "sentence 1 has no word"),
-        (lambda: translate_tokens(None, ["two"], VOCAB, VOCAB), "expected a list of"),
-        (lambda: tell("one", source=SMALL), "source vocabulary has 9 words.*for 10"),
-        (lambda: tell("one", target=LARGE), "target vocabulary has 11 words.*for 10"),
-        (lambda: tell("one", batch_size=0), "batch_size must be a whole number"),
-        (lambda: tell("one", max_steps=0), "max_steps must be a whole number"),
-        (lambda: tell("one", beam_size=0), "beam_size must be a whole number"),
-        (lambda: tell("one", n_best=0), "n_best must be a whole number"),
-        (lambda: tell("one", beam_size=2, n_best=3), "3, and a beam of 2 has no more"),
-        (lambda: tell("one", length_penalty=math.nan), NO_PENALTY),
-        (lambda: tell("one", length_penalty=-1), f"{NO_PENALTY} -1"),
-        (lambda: search(beam_size=2, length_penalty=10.1), f"{NO_PENALTY} 10.1"),
-    ],
+test_what_can_not_be_translated = refusals(
+    (lambda: tell(" \n\t"), "nothing to translate"),
+    (lambda: tell(None), TypeError, f"{NO_TEXT} None"),
+    (lambda: tell(["one", 2]), TypeError, f"{NO_TEXT} 2"),
+    (lambda: tell("one " * (MAX_SOURCE + 1)), "201 words.*split a longer"),
+    (lambda: tell([["one"], []]), "sentence 1 has no word"),
+    (lambda: translate_tokens(None, ["two"], VOCAB, VOCAB), TypeError, "a list of"),
+    (lambda: tell("one", source=SMALL), "source vocabulary has 9 words.*for 10"),
+    (lambda: tell("one", target=LARGE), "target vocabulary has 11 words.*for 10"),
+    (lambda: tell("one", batch_size=0), "batch_size must be a whole number"),
+    (lambda: tell("one", max_steps=0), "max_steps must be a whole number"),
+    (lambda: tell("one", beam_size=0), "beam_size must be a whole number"),
+    (lambda: tell("one", n_best=0), "n_best must be a whole number"),
+    (lambda: tell("one", beam_size=2, n_best=3), "3, and a beam of 2 has no more"),
+    (lambda: tell("one", length_penalty=math.nan), NO_PENALTY),
+    (lambda: tell("one", length_penalty=-1), f"{NO_PENALTY} -1"),
+    (lambda: search(beam_size=2, length_penalty=10.1), f"{NO_PENALTY} 10.1"),
 )
-def test_what_can_not_be_translated(call, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        call()
 
 
 def test_the_last_numbers_that_are_allowed():

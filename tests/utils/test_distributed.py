@@ -33,9 +33,6 @@ def test_the_mean_of_the_gradients_is_that_of_the_whole_batch(size):
         torch.testing.assert_close(sum(both) / 2, whole, atol=1e-6, rtol=1e-4)
 
 
-# --- devices that aren't here ---------------------------------------------------------
-
-
 def test_new_tensors_are_made_on_the_device_of_the_training():
     """With meta, a device without numbers, in place of a graphics card."""
     pairs, vocabs = toy()
@@ -43,8 +40,6 @@ def test_new_tensors_are_made_on_the_device_of_the_training():
         batch = next(iter(BatchLoader(pairs, *vocabs)))
     assert {column.device.type for column in batch} == {"meta"}
 
-
-# --- the command ----------------------------------------------------------------------
 
 needs_gloo = pytest.mark.skipif(
     not (dist.is_available() and dist.is_gloo_available()),

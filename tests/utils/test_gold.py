@@ -21,9 +21,6 @@ from utils.gold import (
 )
 from utils.metrics import alignment_error_rate
 
-# --- links as written ---------------------------------------------------------------
-
-
 LINKS = st.frozensets(st.tuples(st.integers(0, 99), st.integers(0, 99)))
 
 
@@ -67,8 +64,6 @@ def test_gold_links_are_what_the_error_rate_takes():
         with pytest.raises(ValueError, match="gold links are needed, by at least one"):
             gold_links(pairs)
 
-
-# --- gold sets ----------------------------------------------------------------------
 
 PAIRS = [Pair("Ein Hund", "A dog."), Pair("Ja", "Yes"), Pair("Nein", "No")]
 NAME = "multi30k-de-en"

@@ -33,9 +33,6 @@ def test_what_all_tasks_share(name):
         assert {i for _, i in pair.alignment} == set(range(len(pair.target))) - marks
 
 
-# --- stories ---------------------------------------------------------------------
-
-
 def read_story(pair):
     """Answer from the text alone, by another way than the program's; its sentence."""
     where, holder = {}, {}
@@ -71,9 +68,6 @@ def test_every_answer_follows_from_the_story_and_tests_hold_what_they_promise():
         assert counts <= set(range(6, 11) if split == "long" else range(2, 6))
 
 
-# --- headlines -------------------------------------------------------------------
-
-
 def test_a_headline_follows_its_rule():
     small = {"the", *filter(None, sum(tasks.LOOKS.values(), ()))}
     held_out = set(zip(tasks.REPORTERS, tasks.GOODS, strict=True))
@@ -95,9 +89,6 @@ def test_a_headline_follows_its_rule():
                 assert pair.target[i] == tasks.DEEDS.get(word, word)
             order = [j for j, _ in sorted(pair.alignment, key=lambda link: link[1])]
             assert order == sorted(order)  # in no other sentence with the same word
-
-
-# --- dates -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,9 +128,6 @@ def test_dates_are_true_and_no_day_of_a_test_is_in_training():
             assert (pair.tags <= set(tasks.NEW_FORMS)) == (split == "form")
     assert not any(days["train"] & days[split] for split in days if split != "train")
     assert min(days["new"]) > "2020" > max(days["train"])
-
-
-# --- what they share -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", tasks.UNSEEN)

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 import torch
-from helpers import tries
+from helpers import refusals, tries
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,8 +20,6 @@ def table(text):
     """The lines of a text, cut at " | "."""
     return [line.split(" | ") for line in text.strip().splitlines()]
 
-
-# --- tokens -----------------------------------------------------------------------
 
 TOKENS = """
 en | The baker's daughter, isn't she? | the baker 's daughter , is n't she ?
@@ -84,8 +82,6 @@ def test_no_sentence_makes_the_tokeniser_slow(part):
     assert time.process_time() - start < 3
 
 
-# --- sentences --------------------------------------------------------------------
-
 WRITTEN = """
 en | the baker 's son knows that i do n't . | The baker's son knows that I don't.
 en | <unk> reads . | <unk> reads.
@@ -110,9 +106,6 @@ def test_the_villages_sentences_come_back():
         for lang, text in zip(("en", "fr", "zh"), line.split("\t"), strict=False):
             words = text.split()
             assert tokenize(detokenize(words, lang), lang, {*words}) == words
-
-
-# --- vocabularies -----------------------------------------------------------------
 
 
 def test_vocab_order_and_look_up():
@@ -148,27 +141,19 @@ def test_vocabs_are_equal_that_give_the_same_ids():
         assert vocab != other
 
 
-# --- what is refused --------------------------------------------------------------
-
 SMALL = Vocab([["a"]], "en")
 
 
-@pytest.mark.parametrize(
-    "call, error, message",
-    [
-        (lambda: tokenize(None, "en"), TypeError, "text as a string, got None"),
-        (lambda: tokenize("a", "EN"), ValueError, "unknown language 'EN'"),
-        (lambda: detokenize("hello", "en"), TypeError, "got the string 'hello': split"),
-        (lambda: SMALL.encode(["a", 3]), TypeError, "a word as a string, got 3"),
-        (lambda: Vocab(["a b"], "en"), TypeError, "got the string 'a b': split it"),
-        (lambda: Vocab([[PAD]], "en"), ValueError, "'<pad>' occurs in the text"),
-        (lambda: SMALL.to_tokens([4, -1]), IndexError, "id -1 is outside .*: 0 to 4"),
-        (lambda: SMALL.to_tokens(5), IndexError, "id 5 is outside"),
-    ],
+test_what_is_refused = refusals(
+    (lambda: tokenize(None, "en"), TypeError, "text as a string, got None"),
+    (lambda: tokenize("a", "EN"), "unknown language 'EN'"),
+    (lambda: detokenize("hello", "en"), TypeError, "got the string 'hello': split"),
+    (lambda: SMALL.encode(["a", 3]), TypeError, "a word as a string, got 3"),
+    (lambda: Vocab(["a b"], "en"), TypeError, "got the string 'a b': split it"),
+    (lambda: Vocab([[PAD]], "en"), "'<pad>' occurs in the text"),
+    (lambda: SMALL.to_tokens([4, -1]), IndexError, "id -1 is outside .*: 0 to 4"),
+    (lambda: SMALL.to_tokens(5), IndexError, "id 5 is outside"),
 )
-def test_what_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_unknown_words_of_a_source_have_ids_in_both_sides_of_its_pair():

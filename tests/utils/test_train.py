@@ -231,8 +231,6 @@ def test_a_stream_that_is_closed_or_full_costs_nothing(tmp_path, closed):
     assert done.stderr == b"" and epochs(tmp_path) == 1
 
 
-# --- what is refused ------------------------------------------------------------------
-
 OTHER = f"{NEW} --out new"
 BEGIN = "--out new --source en --target fr"
 REFUSED = {
@@ -248,9 +246,7 @@ REFUSED = {
     f"{OTHER} --batch-size 2.5": "--batch-size: must be a whole number of at least 1",
     f"{OTHER} --kind rnnsearch": "--kind: must be one of attention, condit",
     f"{OTHER} --tsv=": "--tsv: must be more than nothing",
-    f"{OTHER} --held-out 100": "too few for a split 'valid' of 100 and a",
     f"{OTHER} --kind transformer": "--embed-size: this --kind has none",
-    f"{OTHER} --subwords bpe --alpha 1": "alpha must be 0 with bpe",
     f"{OTHER} --device mps": "the device mps isn't there: PyTorch finds cpu",
     f"{OTHER} @none": "none",
 }

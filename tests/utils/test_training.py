@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+from helpers import refusals
 from helpers.training import outcome, random_batch, rewrite, setup, toy, weights
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,23 +135,17 @@ def test_a_gradient_that_is_not_finite_stops_training_and_spares_the_model():
 SCORES, WORDS = torch.randn(1, 2, 3), torch.ones(1, 2, dtype=torch.long)
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: masked_cross_entropy(SCORES, WORDS * PAD_ID), "target is padding"),
-        (lambda: masked_cross_entropy(SCORES, WORDS[:, :1]), r"\(1, 2, 3\) and \(1, 1"),
-        (lambda: masked_cross_entropy(SCORES, WORDS, 1), "label_smoothing must be"),
-        (lambda: train_step(None, None, None, clip=0), "clip must be above 0"),
-        (lambda: setup(clip=0), "clip must be above 0"),
-        (lambda: setup(lr=math.inf), "lr must be above 0 and finite"),
-        (lambda: setup(averaging=1), "averaging must be at least 0 and below 1"),
-        (lambda: setup(warmup=1.1), "warmup is a share of all steps"),
-        (lambda: setup(num_epochs=0), "num_epochs must be a whole number"),
-    ],
+test_what_can_not_be_is_refused = refusals(
+    (lambda: masked_cross_entropy(SCORES, WORDS * PAD_ID), "target is padding"),
+    (lambda: masked_cross_entropy(SCORES, WORDS[:, :1]), r"\(1, 2, 3\) and \(1, 1"),
+    (lambda: masked_cross_entropy(SCORES, WORDS, 1), "label_smoothing must be"),
+    (lambda: train_step(None, None, None, clip=0), "clip must be above 0"),
+    (lambda: setup(clip=0), "clip must be above 0"),
+    (lambda: setup(lr=math.inf), "lr must be above 0 and finite"),
+    (lambda: setup(averaging=1), "averaging must be at least 0 and below 1"),
+    (lambda: setup(warmup=1.1), "warmup is a share of all steps"),
+    (lambda: setup(num_epochs=0), "num_epochs must be a whole number"),
 )
-def test_what_can_not_be_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 # --- interrupted, and resumed from a file -----------------------------------------
@@ -207,16 +202,11 @@ def good(tmp_path_factory):
     return path
 
 
-def tensor_of(name, change):
-    return lambda header, tensors: tensors.update({name: change(tensors[name])})
-
-
-MOMENT, MEAN = "exp_avg of decoder.dense.bias", "mean of decoder.dense.bias"
+MOMENT = "exp_avg of decoder.dense.bias"
 DAMAGED = {
     "no training": (lambda h, t: h.update(training=None), "no training to resume"),
     "no moment": (lambda h, t: t.pop(MOMENT), f"{MOMENT} is missing"),
-    "a mean of whole numbers": (tensor_of(MEAN, lambda x: x.int()), "is torch.int32"),
-    "no random state": (tensor_of("random state", lambda x: x * 0), "resumed: "),
+    "no random state": (lambda h, t: t["random state"].zero_(), "resumed: "),
 }
 
 

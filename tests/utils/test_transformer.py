@@ -21,9 +21,6 @@ LENS = torch.tensor([4, 2, 1])
 same = torch.testing.assert_close
 
 
-# --- attention ----------------------------------------------------------------------
-
-
 @torch.no_grad()
 def test_heads_equal_those_of_torch():
     torch.manual_seed(0)
@@ -42,9 +39,6 @@ def test_heads_equal_those_of_torch():
         ours(queries, states, states + 1)
 
 
-# --- positions and the causal mask --------------------------------------------------
-
-
 def test_position_codes_equal_the_formula():
     places = [0, 3, 50]
     codes = position_codes(torch.tensor(places), 6).tolist()
@@ -54,9 +48,6 @@ def test_position_codes_equal_the_formula():
             assert pair == pytest.approx((math.sin(angle), math.cos(angle)), abs=1e-5)
     x = torch.randn(2, 4, H)
     same(add_positions(x, start=3)[0], x[0] + position_codes(torch.arange(3, 7), H))
-
-
-# --- the whole model ----------------------------------------------------------------
 
 
 @torch.no_grad()

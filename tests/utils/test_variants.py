@@ -140,9 +140,6 @@ def test_the_readout_is_a_tanh_layer_and_the_words_own_matrix():
     same(decoder.dense(x), expected)
 
 
-# --- the translator's dropout and word vectors --------------------------------------
-
-
 @pytest.mark.parametrize("name", ["translator", "fixed translator"])
 def test_every_place_of_dropout_is_active(name):
     """Embeddings of both sides, what the encoder hands on, and the readout."""

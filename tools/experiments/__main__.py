@@ -10,8 +10,7 @@ from tools.experiments.runs import measure
 
 EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choices
     parts tasks copying beside processes""".split()
-ON_REAL_TEXT = """real_text told_apart best_translator beams own_text fine_tuning
-    gold""".split()
+ON_REAL_TEXT = """real_text told_apart beams own_text fine_tuning gold""".split()
 
 
 def main(*names):

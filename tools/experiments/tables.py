@@ -29,7 +29,8 @@ COLUMNS = {
     "splits.exchanged.unknown",
     "tasks": "train_loss valid_loss splits.test.all.exact splits.new.all.exact",
     "beside": "train_loss valid_loss bleu aer",
-    "real_text": "train_loss valid_loss beam.bleu_lower beam.chrf beam.length",
+    "real_text": "train_loss valid_loss beam.bleu_lower beam.chrf beam.length "
+    "test.bleu test.bleu_lower",
     "own_text": "valid_loss greedy.bleu beam.bleu beam.bleu_lower beam.chrf",
     "gold": "diagonal.aer attention.aer attention.precision attention.recall",
 }

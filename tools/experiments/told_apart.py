@@ -9,7 +9,7 @@ few seconds, and is compared when both are stored.
 import json
 
 from tools.experiments.provenance import read
-from tools.experiments.real_text import BUDGETS, name_of, stored_texts
+from tools.experiments.real_text import ARMS, BUDGETS, name_of, stored_texts
 from tools.experiments.runs import RESULTS
 from tools.experiments.tables import at_the_best_rate
 from utils.metrics import bleu, gain_range, words_13a
@@ -20,6 +20,7 @@ SETTINGS = {"samples": 1000}
 def plan(done):
     path, named = RESULTS / "real_text.json", {}
     stored = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    stored = [entry for entry in stored if entry["run"]["arm"] in ARMS]
     trained = [entry for entry in stored if entry["valid_loss"]]  # None: it diverged
     for about, entries in at_the_best_rate(trained):
         names = sorted(name_of(**entry["run"]) for entry in entries)  # by their seeds

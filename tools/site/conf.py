@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from docutils import nodes
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = re.search(r"v2/gh/([\w.-]+)/", (ROOT / "README.md").read_text("utf-8"))[1]
@@ -118,26 +119,58 @@ def mended(app, pagename, templatename, context, doctree):
     )
 
 
-IN_CHINESE = {
+IN_CHINESE = {  # texts and labels of the frame
     "Show the code": "展开代码",
     "Hide the code": "收起代码",
     "Show the output": "展开输出",
     "Hide the output": "收起输出",
     "The picture in words": "图的文字说明",
+    "Figure": "图",
+    "The explorer needs JavaScript.": "交互演示需要 JavaScript。",
+    "A drawing needs JavaScript.": "在这里画图需要 JavaScript。",
+    "Link to this heading": "这一节的链接",
+    "Skip to content": "跳到正文",
+    "Back to top": "回到顶部",
+    "On this page": "本页内容",
+    "Search": "搜索",
+    "Next": "下一页",
+    "Previous": "上一页",
+    "Made with": "制作工具：",
+    "To look at": "看一看",
+    "The notebooks": "英文笔记本",
+    "To look up": "查一查",
+    "To teach": "教学",
+    "Toggle site navigation sidebar": "打开或关上导航",
+    "Toggle table of contents sidebar": "打开或关上本页目录",
+    "Toggle Light / Dark / Auto color theme": "切换浅色、深色或自动",
+    "Toggle navigation of The module utils": "展开或收起 utils 模块",
 }
+OWN = re.compile(r'<p class="caption"[^>]*><span[^>]*>中文版.*?</ul>\n', re.DOTALL)
 
 
 def switched(app, pagename, templatename, context, doctree):
-    """A page leads to the same one in the other language, or to where that begins."""
+    """A page leads to the same one in the other language, or to where that begins.
+
+    The page before it and the next one are of its own language.
+    """
     if "body" not in context:
         return
     folder, _, name = pagename.rpartition("/")
     words, language, twin = "中文", "zh-CN", f"zh/{name}"
+    for way in ("prev", "next"):
+        link = (context[way] or {}).get("link", "")
+        if "/zh/" in link or folder == "zh" and "/" in link:
+            context[way] = None
     if folder == "zh":
         words, language, twin = "English", "en", f"notebooks/{name}"
+        if twin not in app.env.found_docs:
+            twin = "index"
         context["language"] = "zh-CN"
-        for english, chinese in IN_CHINESE.items():
-            context["body"] = context["body"].replace(english, chinese)
+        navigation = context["furo_navigation_tree"]
+        (own,) = OWN.findall(navigation)
+        navigation = navigation.replace(own, "")
+        before, caption, rest = navigation.partition('<p class="caption"')
+        context["furo_navigation_tree"] = before + own + caption + rest
     elif twin not in app.env.found_docs:
         twin = "zh/00_start_here"
     link = app.builder.get_relative_uri(pagename, twin)
@@ -145,6 +178,23 @@ def switched(app, pagename, templatename, context, doctree):
         f'<p class="language"><a href="{link}" hreflang="{language}" lang="{language}">'
         f"{words}</a></p>{context['body']}"
     )
+
+
+def framed(app, exception):
+    """The frame of the Chinese pages in Chinese: whole texts and attributes.
+
+    Templates write it, so this comes last. A word that they don't write any more fails.
+    """
+    frame = re.compile(rf'([>"]\s*)({"|".join(map(re.escape, IN_CHINESE))})(?=\s*[<"])')
+    text = ""
+    for path in Path(app.outdir, "zh").glob("*.html"):
+        page = path.read_text("utf-8")
+        page = frame.sub(lambda found: found[1] + IN_CHINESE[found[2]], page)
+        path.write_text(page, "utf-8")
+        text += page
+    for english, chinese in IN_CHINESE.items():
+        if not exception and not re.search(rf'[>"]\s*{chinese}\s*[<"]', text):
+            raise ExtensionError(f"No Chinese page has {english!r} in its frame.")
 
 
 def introduced(app, pagename, templatename, context, doctree):
@@ -172,3 +222,4 @@ def setup(app):
     app.connect("html-page-context", introduced)
     app.connect("html-page-context", mended, priority=900)  # after furo
     app.connect("html-page-context", switched, priority=901)
+    app.connect("build-finished", framed)

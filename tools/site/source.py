@@ -398,8 +398,13 @@ def main():
     zh.build(EXTRA / "zh", EXTRA / "notebooks", solutions=False)
     notebooks = sorted([*EXTRA.glob("notebooks/*.ipynb"), *EXTRA.glob("zh/*.ipynb")])
     places = [path.relative_to(EXTRA).as_posix() for path in notebooks]
-    pages = {*places, *TEXTS}
-    written = api()
+    written, chinese = api(), {}
+    for path in EXTRA.glob("zh/*.md"):
+        chinese[f"zh/{path.name}"] = path.read_text(encoding="utf-8")
+        path.unlink()
+    pages = {*places, *TEXTS, *chinese}
+    for place, text in chinese.items():
+        written[place] = site_text(text, place, pages)
     for place in TEXTS:
         text = (ROOT / place).read_text(encoding="utf-8")
         if "INSTRUCTOR" in place:

@@ -36,7 +36,6 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     "plain whole numbers": [(ROWS, "return [[*torch.tensor(row)] for row in rows]")],
     "lists of at most 40 ids": [
         (ROWS, "return rows[:-1]"),
-        (ROWS, "return torch.tensor(rows)"),
         ("range(max_steps)", "range(99)"),
     ],
     "Axis 1 has": [("return torch.cat(all_logits, dim=1)", "return all_logits[0]")],
@@ -45,9 +44,7 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     "are probabilities": [("dense(output)", "dense(output).softmax(2)")],
     "don't sum to 1": [
         (MASKED, f"{MASKED} * 0.5"),
-        ("(hidden - top)", "(hidden * torch.nan)"),
         ("< valid_lens[:, None]", ">= valid_lens[:, None]"),
-        ("return exps / total", "return real * X.softmax(2)\n    return exps / total"),
     ],
     "<eos>, of a sentence gets no weight": [
         ("< valid_lens[:, None]", "< -1 + valid_lens[:, None]"),
@@ -83,7 +80,6 @@ MISTAKES = {  # what is said: edits of the solution, (old, new)
     "aren't the most probable": [
         (f"logits, state = {STEP}", f"logits, _ = {STEP}"),
         (STEP, "step(0 * word + 1, state)"),
-        ("(batch_size, 1), 1)", "(batch_size, 1), 2)"),
     ],
     "What ends the loop": [("ended.all()", "ended.any()")],
     "06 says of the mean_loss": [("real.sum()", "real.numel()")],
