@@ -8,10 +8,14 @@ from xml.etree import ElementTree
 import nbformat
 import polib
 import pytest
+import torch
 import zh
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools.site import source
+from utils import exercises
+from utils.attention import masked_softmax
+from utils.exercises import result
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 FILES = [*sorted(zh.CHINESE.rglob("*.po")), zh.MESSAGES]
@@ -81,6 +85,54 @@ def test_every_label_of_the_explorer_and_of_the_drawings_has_chinese():
         assert Counter(re.findall(r"{\d}", english)) == Counter(
             re.findall(r"{\d}", chinese)
         )
+
+
+def test_exercises_say_what_the_file_has_but_for_what_is_fuzzy(tmp_path, monkeypatch):
+    po = polib.pofile(zh.MESSAGES, wrapwidth=0)
+    assert result.chinese() == {entry.msgid: entry.msgstr for entry in po}
+    po[0].flags, po[0].previous_msgid = ["fuzzy"], 'It was "\\n".'
+    po[1].msgstr = 'A "quoted" \\ word'
+    (tmp_path / "exercises").mkdir()
+    po.save(tmp_path / "exercises" / "zh.po")
+    monkeypatch.setattr(result, "UTILS", tmp_path)
+    found = result.chinese.__wrapped__()
+    assert po[0].msgid not in found and found[po[1].msgid] == po[1].msgstr
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ...,
+        3,
+        lambda: None,
+        lambda X, valid_lens: None,
+        lambda X, valid_lens: [X],
+        lambda X, valid_lens: X.numpy(),
+        lambda X, valid_lens: X > 0,
+        lambda X, valid_lens: X[..., None],
+        lambda X, valid_lens: X + valid_lens[:, None],
+        lambda X, valid_lens: X @ X,
+        lambda X, valid_lens: torch.cat((X, X.mT)),
+        lambda X, valid_lens: X.soft(),
+        lambda X, valid_lens: 2 * masked_softmax(X, valid_lens),
+        lambda X, valid_lens: masked_softmax(X, valid_lens).detach(),
+        masked_softmax,
+    ],
+)
+def test_whatever_is_said_has_chinese(answer, monkeypatch, capsys):
+    asked = []
+
+    class Words(dict):
+        def get(self, sentence, _):
+            asked.append(sentence)
+            return self[sentence]
+
+    words = Words(result.chinese())
+    monkeypatch.setattr(result, "chinese", lambda: words)
+    monkeypatch.setenv("LEARNING_TO_ALIGN_LANG", "zh")
+    said = exercises.masked_softmax(answer)
+    assert not said and said.cause in asked
+    assert re.match("还不对。|还没有做：", capsys.readouterr().out)
 
 
 def test_links_lead_to_the_chinese_notebook_where_there_is_one(tmp_path, monkeypatch):
