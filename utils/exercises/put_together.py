@@ -28,6 +28,7 @@ STORED = UTILS.parent / "data" / "results" / "own_pieces.json"
 MAX_WORDS = 15  # Chinese words of a sentence, in training and here
 HELD_OUT = 250  # sentences
 MAX_STEPS = 40
+TWO = {"fits": lambda value: isinstance(value, tuple | list) and len(value) == 2}
 FIGURES = {  # name: how it is called and written, and how much worse it may be
     "loss": ("loss, nats a word", "{:.2f}", 0.15),
     "bleu": ("BLEU", "{:.1f}", -6.0),
@@ -70,10 +71,6 @@ def check_shape(name, value, *size):
         raise Fault(*said, lines=[say(name), *difference(came, wanted)])
 
 
-def are_two(value):
-    return isinstance(value, tuple | list) and len(value) == 2
-
-
 class Questions:
     """About a model, and a function that translates by it."""
 
@@ -89,7 +86,7 @@ class Questions:
         """Logits (B, T, V) and weights (B, T, S), for other words read, too."""
         words = batch.target_in if words is None else words
         arguments = batch.source, words, batch.source_lens
-        wanted = {"wanted": "two things, the weights last", "fits": are_two}
+        wanted = {"wanted": "two things, the weights last", **TWO}
         logits, weights = returned(self.model, (), *arguments, **wanted, grad=grad)
         check_shape("logits", logits, *words.shape, len(held_out()[1][1]))
         check_shape("weights", weights, *words.shape, batch.source.shape[1])
@@ -120,7 +117,7 @@ class Questions:
         """Do the encoder's results have their shapes, and do both directions read?"""
         ids, lens = self.batch.source, self.batch.source_lens
         other = ids.index_put((torch.arange(len(ids)), lens - 1), torch.tensor(7))
-        wanted = {"wanted": "two things, the outputs and the state", "fits": are_two}
+        wanted = {"wanted": "two things, the outputs and the state", **TWO}
         firsts, H = [], max((p.shape[1] for p in self.keys.values()), default=128)
         for words in (ids, other):  # the last one is another
             outputs, state = returned(self.model.encoder, (), words, lens, **wanted)
@@ -174,9 +171,8 @@ class Questions:
         # a bias of v is added to all scores alike: it has no effect, and does no harm
         names = {n: p for n, p in self.model.named_parameters() if p.numel() > 1}
         total = (logits * torch.linspace(-1, 1, logits.shape[2])).sum()
-        total = total + 0 * sum(p.sum() for p in names.values())
-        found = zip(names, torch.autograd.grad(total, names.values()), strict=True)
-        return [name for name, gradient in found if gradient.abs().max() < 1e-5]
+        grads = torch.autograd.grad(total, names.values(), materialize_grads=True)
+        return [n for n, g in zip(names, grads, strict=True) if g.abs().max() < 1e-5]
 
     def can_learn(self):
         """Is every parameter used, and does its gradient come back?"""

@@ -144,7 +144,7 @@ CAUSES = [
     (squares, lambda x, factor: x.T + x, "an axis of length 1 fits every size"),
     (squares, lambda x, factor: torch.cat((x, x.T[:1]), 1), "torch.cat joins tensors"),
     (squares, lambda x, factor: x @ x, "as many columns as the second has rows"),
-    (squares, lambda x, factor: x.y, "Not yet. There is no such name."),
+    (squares, lambda x, factor: x.y, "Not yet. Is the name misspelt"),
     (both_ends, lambda n: ([torch.tensor(n[0])], [n[-1]]), "Plain numbers are asked"),
     (squares, lambda queries: queries, "Leave the first line as it was."),
     (both_ends, lambda numbers: {*numbers}, "Expected ([3], [2]) Came {1, 2, 3}"),
