@@ -180,13 +180,8 @@ def test_notebooks_and_pages_are_built_and_link_to_what_is_in_chinese(
 
 def test_a_change_of_the_english_fails_until_somebody_has_looked():
     """A number and a sentence changed, two cells exchanged, one new, one gone."""
-    texts = (
-        "The loss is 0.4.",
-        "A key and a query.",
-        "Read it twice.",
-        "It goes.",
-        "One.",
-    )
+    said = "The loss is 0.4. | A key and a query. | Read it twice. | It goes. | One."
+    texts = said.split(" | ")
     old = new_notebook(cells=[new_markdown_cell(text) for text in texts])
     po = zh.update(old, polib.POFile())
     chinese = "损失是 0.4。", "键和查询。", "读两遍。", "去。", "一。"
