@@ -51,7 +51,7 @@ MUST = {  # what the Chinese keeps, as often as the English has it
     "field": r"\{[:.\w]*\}",
 }
 SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|!?\[|\*")  # what is not seen of Markdown
-SHAPE = r"\([\w. +/]+(?:, ?[\w. +/]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
+SHAPE = r"\([\w. +/·]+(?:, ?[\w. +/·]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
 HAN, FULL = r"[\u3400-\u9fff]", r"[\u3001-\u303f\uff01-\uff5e“”‘’…—]"
 BOLD = re.compile(r"(\w?)\*\*(?=\S)(.+?)\*\*(?=(\w?))", re.DOTALL)
 SEEN = {  # what is wrong with Chinese as it is seen
