@@ -203,7 +203,7 @@ The new learning rate comes too late: set it before the update that it is meant 
     optimizer.param_groups[0]["lr"] = learning_rate * (1 - k / len(batches)) =>
         pass ;; 1.0)) => 1.0))\n        optimizer.param_groups[0]["lr"] =
         learning_rate * (1 - k / len(batches))
-The rate ends above 0, or falls too early: k counts from 0 to len(batches) - 1.
+The rate falls too early, or ends at 0: k counts from 0 to len(batches) - 1.
     1 - k / len => 1 - (k + 1) / len
     k / len(batches) => k / (len(batches) - 1)
 The loop ends after its first update. Is the `return` inside it?
