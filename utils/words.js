@@ -22,7 +22,7 @@ export const CHINESE = {
   "The model can't write {0}: it isn't among its words.":
     "模型写不出{0}：它的词表里没有这个词。",
   "The model doesn't know {0} and reads <unk>. ": "模型不认识{0}，读成 <unk>。",
-  "The nearest that it knows: ": "它认识的词里，最接近的是：",
+  "The nearest that it knows: ": "它认识的词里，拼写最接近的是：",
   "erase {0}": "抹去 {0}",
   " (forced)": "（强迫）",
   "Attention weights: a row for each word that is written, a column for each word that \
