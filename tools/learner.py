@@ -83,7 +83,7 @@ def build(folder):
             shutil.copy(path, target)
     for name, theirs in FOR_TEACHERS.items():
         rewrite(folder / name, partial(theirs.sub, ""))
-    zh.build(folder / "zh", folder / "notebooks", solutions=False)
+    zh.build(folder / "zh", folder / "notebooks", without="solutions")
     for path in folder.rglob("*.md"):
         rewrite(path, partial(without_dead_links, folder=path.parent))
     for path in [*folder.glob("notebooks/*.ipynb"), *folder.glob("zh/*.ipynb")]:

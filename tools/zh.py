@@ -4,15 +4,14 @@
     python tools/zh.py update [PO ...]  bring PO files up to date with the English, and
                                         say what is damaged, and how much is to be done
 
-notebooks/zh/NAME.po has the Chinese of notebooks/NAME.ipynb, or of the page NAME.md. A
-unit is a block of Markdown between blank lines, if it holds words; in a page, a row of
-a table is one, too. Code cells, outputs, metadata and ids are copied, so a notebook
-lies where its code finds `../data`. img/NAME.po has the words of the picture
-img/NAME.svg; there a unit is a text element. Links lead to the Chinese file where there
-is one. A file is finished when its head says `X-Finished: yes`: only then is it built,
-and must nothing be missing or fuzzy. A page of notebooks/zh whose name begins with a
-number is written in Chinese, and is copied. utils/exercises/zh.po has the sentences
-that the exercises of 00 to 07 may say.
+notebooks/zh/NAME.po has the Chinese of the notebook, page or picture NAME. A unit is a
+block of Markdown between blank lines, if it holds words. In a page, a row of a table is
+one, too; in a picture, a text element. Code cells, outputs, metadata and ids are
+copied, so a notebook lies where its code finds `../data`. Links lead to the Chinese
+file where there is one. A file is finished when its head says `X-Finished: yes`: only
+then is it built, and must nothing be missing or fuzzy. A page of notebooks/zh whose
+name begins with a number is written in Chinese, and is copied. utils/exercises/zh.po
+has the sentences that the exercises of 00 to 07 may say.
 """
 
 import ast
@@ -21,34 +20,32 @@ import os
 import re
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import nbformat
 import polib
-from nbformat.v4 import new_markdown_cell, new_notebook
+from nbformat.v4 import new_markdown_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGLISH = ROOT / "notebooks"
 CHINESE = ENGLISH / "zh"
 MESSAGES = ROOT / "utils" / "exercises" / "zh.po"
 
-BLOCK = re.compile(r"(?=\S)(?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+", re.DOTALL)
-DRAWN = re.compile(r"(<(title|desc|text)\b[^>]*>)(.*?)(?=</\2>)", re.DOTALL)  # words
+BLOCK = re.compile(r"(?s)(?=\S)((?:```.*?```|\$\$.*?\$\$|(?!\n\s*(?:\n|\Z)).)+)")
+# where a row of a table, or a text of a picture, begins or ends
+PARTS = re.compile(r"(?m)^(?=\|)|(?<=\|\n)|(</?(?:title|desc|text)\b[^>]*>)")
 # what an exercise says is of two words at least; a pattern has a backslash
 SAID = re.compile(r"(?!not attempted)[^\\]*[\w}.,:?] +[\w{(<][^\\]*$")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)[^)\s#]+")  # to a file
-ANCHOR = re.compile(r"(?<=\]\(#)[^)\s]+")  # to a heading of the same page
-ROW = re.compile(r"(?m)^(?=\|)|(?<=\|\n)")  # where a row of a table begins or ends
 MUST = {  # what the Chinese keeps, as often as the English has it
     "formula": r"\$\$.+?\$\$|\$[^$]+\$",
     "code": r"```.*?```|`[^`]+`|<code>.*?</code>",
-    "link": r"\]\((?!\d\w+\.md)[^)\s]+\)",  # one to a page in Chinese only may be added
-    "tag": r"<[/\w][^>]*>",
-    "bold": r"\*\*",
-    "beginning of a line": r"(?m)^(?:#+|-|\d+\.)(?= )",
-    "cell of a table": r"(?<!\\)\|",
+    # a heading has its own link in Chinese; one to a page in Chinese only may be added
+    "link": r"\]\((?:#|(?!\d\w+\.md)[^)\s]+\))",
+    "tag": r"<[/!\w][^>]*>",
+    "sign of Markdown": r"(?m)^(?:#+|-|\d+\.)(?= )|\*\*|(?<!\\)\|",
     "field": r"\{[:.\w]*\}",
+    "blank line": r"\n\s*\n",
 }
 SIGNS = re.compile(r"\]\([^)]*\)|<[/\w][^>]*>|!?\[|\*")  # what is not seen of Markdown
 SHAPE = r"\([\w. +/·]+(?:, ?[\w. +/·]*)+\)|[A-Za-zσ]\([^)]*\)"  # (B, E + H), tanh(x)
@@ -63,14 +60,15 @@ SEEN = {  # what is wrong with Chinese as it is seen
 }
 
 
-def blocks(text):
-    """The blocks of a Markdown text that hold words; formulas and code are none."""
-    for block in BLOCK.findall(text):
-        rest = block
-        for kind in ("formula", "code", "link", "tag"):
-            rest = re.sub(MUST[kind], " ", rest, flags=re.DOTALL)
-        if re.search("[A-Za-z]{2}", rest):
-            yield block
+def units(notebook):
+    """(id of the cell, block) for each block that holds words, not only code."""
+    wordless = "|".join(MUST[kind] for kind in ("formula", "code", "link", "tag"))
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for block in BLOCK.findall(cell.source):
+                rest = re.sub(wordless, " ", block, flags=re.DOTALL)
+                if re.search("[A-Za-z]{2}", rest):
+                    yield cell.id, block
 
 
 def messages():
@@ -78,10 +76,10 @@ def messages():
     from utils import exercises  # with PyTorch, which takes seconds
 
     for module in exercises.OF_NOTEBOOKS[:8]:
-        for one in vars(import_module(f"utils.exercises.{module}")).values():
+        for one in vars(vars(exercises)[module]).values():
             if isinstance(one, exercises.Exercise):
-                yield from ((one.name, said) for said in one.stages)
-                yield from ((one.name, said) for said, _ in one.edits())
+                pairs = *one.stages.items(), *one.edits()
+                yield from ((one.name, said) for said, _ in pairs)
     for module in ("result", "engine", "put_together"):
         tree = ast.parse(MESSAGES.with_name(f"{module}.py").read_text("utf-8"))
         other = ast.Expr | ast.JoinedStr  # docstrings and f-strings
@@ -91,42 +89,25 @@ def messages():
         yield from ((module, said) for said in texts if SAID.match(str(said)))
 
 
-def units(document):
-    """(where, block) for each unit of what `opened` gives, in their order."""
-    if isinstance(document, list):
-        return document
-    if isinstance(document, str):
-        texts = [(tag, text) for _, tag, text in DRAWN.findall(document)]
-    else:
-        cells = [cell for cell in document.cells if cell.cell_type == "markdown"]
-        texts = [(cell.id, cell.source) for cell in cells]
-    return [(place, block) for place, text in texts for block in blocks(text)]
-
-
-def update(units, old):
-    """A PO file of these units that keeps what is translated in the old one.
+def update(notebook, old):
+    """A PO file of this notebook that keeps what is translated in the old one.
 
     A changed unit gets the Chinese of the one that it is most like, as fuzzy. A unit
     that is gone is left out.
     """
+    head = {"Language": "zh_CN", "Content-Type": "text/plain; charset=UTF-8"}
     new = polib.POFile(wrapwidth=0)
-    new.metadata = old.metadata or {
-        "Language": "zh_CN",
-        "Content-Type": "text/plain; charset=UTF-8",
-        "X-Finished": "no",
-    }
-    known, places = {entry.msgid: entry for entry in old}, {}
-    for place, block in units:
-        places.setdefault(block, []).append((place, ""))
-    gone = [block for block in known if block not in places]
-    for block, occurrences in places.items():
+    new.metadata = old.metadata or head | {"X-Finished": "no"}
+    found = [*units(notebook)]
+    blocks = [block for _, block in found]
+    gone = {e.msgid: e.msgstr for e in old if e.msgstr and e.msgid not in blocks}
+    for block in dict.fromkeys(blocks):
+        entry = old.find(block) or polib.POEntry(msgid=block)
+        entry.occurrences = [(place, "") for place, text in found if text == block]
         near = difflib.get_close_matches(block, gone, 1, 0.5)
-        entry = polib.POEntry(msgid=block, occurrences=occurrences)
-        old = known.get(block) or (near and known[near[0]]) or entry
-        entry.msgstr, entry.flags = old.msgstr, old.flags
-        entry.previous_msgid = old.previous_msgid
-        if old.msgstr and old.msgid != block:
-            entry.flags, entry.previous_msgid = ["fuzzy"], old.msgid
+        if near and not entry.msgstr:
+            entry.msgstr, entry.flags = gone[near[0]], ["fuzzy"]
+            entry.previous_msgid = near[0]
         new.append(entry)
     return new
 
@@ -138,13 +119,9 @@ def damage(english, chinese):
         old, new = Counter(kept.findall(english)), Counter(kept.findall(chinese))
         if old != new:
             yield f"{name}: lost {[*(old - new)]}, added {[*(new - old)]}"
-    if len(BLOCK.findall(chinese)) != 1:
-        yield "a blank line makes two blocks of one"
     for before, bold, after in BOLD.findall(chinese):
-        if after and re.match(r"\W", bold[-1]):
-            yield f"bold doesn't close: a space is missing behind …{bold[-4:]}**"
-        if before and re.match(r"\W", bold[0]):
-            yield f"bold doesn't open: a space is missing before **{bold[:4]}…"
+        if before and re.match(r"\W", bold) or after and re.search(r"\W$", bold):
+            yield f"bold doesn't open or close without a space outside: **{bold}**"
     signs = rf"{MUST['formula']}|{MUST['code']}|{SHAPE}"
     seen = re.sub(signs, "x", chinese, flags=re.DOTALL)
     plain = SIGNS.sub("", seen)
@@ -154,99 +131,71 @@ def damage(english, chinese):
             yield f"{fault}: …{text[max(found.start() - 6, 0) : found.end() + 6]}…"
 
 
-def faults(units, po):
+def faults(notebook, po):
     """(id of the cell, what is wrong: missing, fuzzy or damaged; more of it)."""
-    known = {entry.msgid: entry for entry in po}
-    for place, block in units:
-        entry = known.get(block)
-        if entry and entry.translated():
+    for place, block in units(notebook):
+        entry = po.find(block) or polib.POEntry()
+        if entry.translated():
             yield from ((place, "damaged", d) for d in damage(block, entry.msgstr))
         else:
-            state = "fuzzy" if entry and entry.fuzzy else "missing"
-            yield place, state, f"{block[:60]!r}"
-
-
-def is_finished(po):
-    return po.metadata.get("X-Finished") == "yes"
-
-
-def page(text, name):
-    """A Markdown page as a notebook; each row of a table has its own cell."""
-    notebook = new_notebook()
-    notebook.cells = [new_markdown_cell(part, id=name) for part in ROW.split(text)]
-    return notebook
+            yield place, "fuzzy" if entry.fuzzy else "missing", f"{block[:60]!r}"
 
 
 def opened(path):
-    """A PO file, there or not yet -> (name, notebook or SVG or messages, the PO).
+    """A PO file, there or not yet -> (name of its English, as a notebook, the PO file).
 
-    A page is given as a notebook, too.
+    Each message, row of a page's table, and text of a picture is a cell of a notebook.
     """
     po = polib.pofile(path, wrapwidth=0) if path.exists() else polib.POFile()
     if path == MESSAGES:
-        return "messages", [*messages()], po
-    kind = ".svg" if path.parent.name == "img" else ".ipynb"
-    name = path.relative_to(CHINESE).with_suffix(kind)
-    if (own := ENGLISH / name.with_suffix(".md")).exists():
-        return Path(own.name), page(own.read_text("utf-8"), own.stem), po
-    if not (ENGLISH / name).exists():
-        sys.exit(f"{path} is named after no file: there is no {ENGLISH / name}.")
-    document = (ENGLISH / name).read_text("utf-8")
-    if kind == ".ipynb":
-        document = nbformat.reads(document, as_version=4)
-    return name, document, po
+        name, parts = "messages", messages()
+    else:
+        own = ENGLISH / path.relative_to(CHINESE)
+        files = map(own.with_suffix, (".ipynb", ".md", ".svg"))
+        if not (english := next(filter(Path.exists, files), None)):
+            sys.exit(f"{path} is named after no file in {own.parent}.")
+        name, text = english.relative_to(ENGLISH), english.read_text("utf-8")
+        if name.suffix == ".ipynb":
+            return name, nbformat.reads(text, as_version=4), po
+        parts = [(name.stem, part) for part in PARTS.split(text) if part]
+    cells = [new_markdown_cell(part, id=place) for place, part in parts]
+    return name, nbformat.NotebookNode(cells=cells), po
 
 
-def anchor(heading):
-    """The anchor that a heading has on GitHub and on the site."""
-    return re.sub(r"[^\w -]", "", heading.lstrip("# ").lower()).replace(" ", "-")
-
-
-def build(folder, english, solutions=True):
+def build(folder, english, without=None):
     """Write the finished notebooks, pages and pictures into a folder.
 
     english: the folder of the English ones, to which links lead that have no Chinese.
-    solutions: write those, too.
+    without: a folder of the Chinese that is left out.
     """
     files = {
-        name: (document, po)
-        for name, document, po in map(opened, CHINESE.rglob("*.po"))
-        if is_finished(po) and (solutions or "solutions" not in name.parts)
+        name: (notebook, po)
+        for name, notebook, po in map(opened, CHINESE.rglob("*.po"))
+        if po.metadata.get("X-Finished") == "yes" and name.parts[0] != without
     }
     for path in CHINESE.glob("[0-9]*.md"):
-        text = path.read_text("utf-8").replace("](../", "](")
-        files[Path(path.name)] = page(text, path.stem), polib.POFile()
-    for name, (document, po) in files.items():
-        known = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
-        anchors = {anchor(a): anchor(b) for a, b in known.items() if a[0] == "#"}
+        cell = new_markdown_cell(path.read_text("utf-8").replace("](../", "]("))
+        files[Path(path.name)] = nbformat.NotebookNode(cells=[cell]), []
+    for name, (notebook, po) in files.items():
         here = folder / name
-
-        def chinese(text, known=known):
-            return BLOCK.sub(lambda block: known.get(block[0], block[0]), text)
+        known = {entry.msgid: entry.msgstr for entry in po if entry.translated()}
 
         def link(found, name=name, here=here):
             target = Path(os.path.normpath(name.parent / found[0]))
-            if target in files:
-                return found[0]
-            return Path(os.path.relpath(english / target, here.parent)).as_posix()
+            place = (folder if target in files else english) / target
+            return Path(os.path.relpath(place, here.parent)).as_posix()
 
-        here.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(document, str):
-            svg = DRAWN.sub(lambda text: text[1] + chinese(text[3]), document)
-            here.write_text(svg.replace("<svg", '<svg xml:lang="zh-CN"'), "utf-8")
-            continue
-        for cell in document.cells:
+        for cell in notebook.cells:
             if cell.cell_type == "markdown":
-                text = ANCHOR.sub(
-                    lambda found, to=anchors: to.get(found[0], found[0]),
-                    chinese(cell.source),
-                )
-                cell.source = LINK.sub(link, text)
-        if name.suffix == ".md":
-            text = "".join(cell.source for cell in document.cells)
-            here.write_text(text, encoding="utf-8", newline="\n")
+                parts = (known.get(part, part) for part in BLOCK.split(cell.source))
+                cell.source = LINK.sub(link, "".join(parts))
+        here.parent.mkdir(parents=True, exist_ok=True)
+        if name.suffix == ".ipynb":
+            nbformat.write(notebook, here)
         else:
-            nbformat.write(document, here)
+            text = "".join(cell.source for cell in notebook.cells)
+            text = text.replace("<svg", '<svg xml:lang="zh-CN"')
+            here.write_text(text, encoding="utf-8", newline="\n")
 
 
 def main(command="build", *paths):
@@ -255,14 +204,12 @@ def main(command="build", *paths):
         if not (data := ROOT / "build" / "data").exists():
             data.symlink_to("../data")  # what a notebook finds as `../data`
         return
-    paths = paths or [*sorted(CHINESE.rglob("*.po")), MESSAGES]
-    for path in map(Path.resolve, map(Path, paths)):
-        name, document, po = opened(path)
-        po = update(units(document), po)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    for path in map(Path, paths or [*sorted(CHINESE.rglob("*.po")), MESSAGES]):
+        name, notebook, po = opened(path.resolve())
+        po = update(notebook, po)
         po.save(path)
         count = Counter()
-        for place, state, said in faults(units(document), po):
+        for place, state, said in faults(notebook, po):
             count[state] += 1
             if state != "missing":
                 print(f"{place}: {state}: {said}")

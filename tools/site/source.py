@@ -395,7 +395,7 @@ def main():
         folder.mkdir(parents=True)
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         shutil.copy(path, EXTRA / "notebooks")
-    zh.build(EXTRA / "zh", EXTRA / "notebooks", solutions=False)
+    zh.build(EXTRA / "zh", EXTRA / "notebooks", without="solutions")
     notebooks = sorted([*EXTRA.glob("notebooks/*.ipynb"), *EXTRA.glob("zh/*.ipynb")])
     places = [path.relative_to(EXTRA).as_posix() for path in notebooks]
     written, chinese = api(), {}
