@@ -90,7 +90,5 @@ The sentence has lost its last word, <eos>.
     best, bound = [*words, word] => best, bound = words
 What is only as probable as the bound isn't better than it.
     > bound => >= bound
-A sentence is extended only while it is *more* probable than the bound.
-    > bound => < bound
 """,
 )

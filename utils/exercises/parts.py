@@ -47,10 +47,6 @@ The first update is the last one, too. Which cell reads a context, and when?
     second(context, between) => first(x, second(context, s))
 Padding gets weight. The attention takes the lengths as its fourth argument.
     h, h, lens) => h, h)
-This is the context. The state that has read it is asked for.
-    second(context, between) => context
-The new state has an axis too many: a cell takes (B, D), and gives (B, H).
-    second(context, between) => second(context, between).unsqueeze(1)
 """,
     gradients=True,
     given=("utils.attention.",),

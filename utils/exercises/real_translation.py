@@ -80,7 +80,6 @@ The word itself is taken where it is a piece. Can its parts be more probable?
     best = [ => if word in pieces:\n        return [word]\n    best = [
 A list of the pieces is asked for, and nothing else.
     best[-1][1] => best[-1]
-    best[-1][1] => " ".join(best[-1][1])
 """,
     names={"re": re},
 )

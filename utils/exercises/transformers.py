@@ -33,7 +33,6 @@ The first head of all sentences comes first. A sentence's heads must stand toget
     heads.reshape => heads.transpose(0, 1).reshape
 Heads have an axis of their own. They should be rows of the batch.
     heads.reshape(B * num_heads, K, H // num_heads) => heads
-    heads.reshape(B * num_heads, K, H // num_heads) => heads.transpose(1, 2)
 """,
     gradients=True,
 )

@@ -156,11 +156,6 @@ Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is giv
     [*ids, 2] => [1, *ids, 2]
 <eos> is missing. A decoder that never learns to write it never ends.
     , 2] => ]
-append, insert and extend change a list, and return None. What makes a new list of two?
-    [1, *ids] => [1].extend(ids)
-    [1, *ids] => ids.insert(0, 1)
-    [*ids, 2] => ids.append(2)
-    => return ids.insert(0, 1), ids.append(2)
 A list and a number can't be added. Which list holds the number alone?
     [1, *ids] => 1 + ids
     [*ids, 2] => ids + 2
@@ -199,8 +194,6 @@ These are means. The logs of all factors are added.
     .sum(dim=1) => .mean(dim=1)
 One number came for the whole batch. Each sentence has its own.
     .sum(dim=1) => .sum()
-The sign is wrong: the log of a number below 1 is negative. (A loss has a minus.)
-    return chosen => return -chosen
 The probabilities are added. They are multiplied, so their logs are added.
     log_softmax => softmax
 The logits are taken as they are. What makes probabilities of them?
@@ -210,9 +203,6 @@ The softmax runs over the positions. Over what do the probabilities sum to 1?
 Give gather an index with as many axes as the numbers have: targets.unsqueeze(-1).
     .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => .gather(-1, targets)
     .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => [range(len(targets)), targets]
-gather leaves a last axis of length 1: squeeze(-1) takes it away.
-    .squeeze(-1) =>
-    .squeeze(-1) => ;; chosen.masked_fill(targets == 0, 0.0) => (chosen*(targets != 0))
 `:` pairs every position with every target. Each position has a target of its own.
     => return logits.log_softmax(-1)[:, :, targets]
 cross_entropy and nll_loss want the words of the vocabulary on axis 1, after the batch.
