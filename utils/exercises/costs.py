@@ -48,7 +48,6 @@ the weights' gradients is to be subtracted.
     d_weights - mean => d_weights
 The mean that is subtracted is the weighted one: each gradient counts by its weight.
     (weights * d_weights).sum( => d_weights.mean(
-    (weights * d_weights).sum( => (weights * d_weights).mean(
 The way back through the softmax has the weight as a factor.
     weights * (d_weights - mean) => d_weights - mean
 The way back doesn't go through the softmax: these are the gradients of the weights.

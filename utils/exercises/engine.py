@@ -40,6 +40,27 @@ torch.cat doesn't broadcast.
 This is a product of matrices of {} and {}. The first must have as many columns as the
 second has rows: are they the two that are meant?
     shapes cannot be multiplied \((\w+) and (\w+)\)
+`{}` along an axis returns two things, numbers and their places: take `.values`. (amax
+gives the largest numbers alone.)
+    torch\.return_types\.(\w+)
+torch.{0} takes its tensors in one tuple: torch.{0}((a, b), dim=-1).
+    (\w+)\(\): .* must be tuple of Tensors, not Tensor
+A tensor of several numbers is neither true nor false, as `if`, `and` and Python's max
+need it. A mask treats each position by itself: see masked_fill.
+    Boolean value of Tensor
+The GRU begins with a state of all its layers, (L, B, H). Here an axis is missing.
+(`[-1]` takes the top layer alone.)
+    hx should also be 3-D but got 2-D
+The GRU is made to read vectors of {} numbers, and gets {}. Which of the two is wrong?
+(The old state isn't joined to them: it is an argument of its own.)
+    must be equal to input_size\. Expected (\d+), got (\d+)
+A list and a number can't be added or subtracted. [1] is the list that holds 1 alone,
+len(ids) says how many ids there are.
+    concatenate list \(not "int|for [+-]: '(?:int' and 'list|list' and 'int)'
+expand takes a length for each axis of its result; -1 leaves an axis as it is.
+    the number of sizes provided \(
+Only the GRU reads a packed batch. Embed the ids before you pack, unpack what comes out.
+    Tensor, not PackedSequence
 A tuple stands where one object is wanted. Take it apart first, as what nn.GRU returns:
 `outputs, state = rnn(x)`.
     'tuple' object has no |tuple indices must|Tensor, not tuple|but got tuple

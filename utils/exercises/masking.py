@@ -94,7 +94,6 @@ The mask is (B, K, 1). For which axis of (B, Q, K) should it be the same?
     .unsqueeze(1)  # => .unsqueeze(2)  #
 The mask has a column for each query. Lengths count keys: which axis of X is that?
     X.shape[-1] => X.shape[1]
-    X.shape[-1] => X.shape[1] ;; .unsqueeze(1)  # => .unsqueeze(2)  #
 The weights sum to 1 over the queries, not over the keys. Which axis did you normalise?
     exps.sum(dim=-1 => exps.sum(dim=1
     (dim=-1, keepdim=True)\n => (dim=1, keepdim=True)\n

@@ -93,7 +93,6 @@ torch.stack makes a new axis. Which function joins two vectors end to end?
     torch.cat => torch.stack
 M stands on the left, or isn't transposed. Here the vectors are rows of a batch.
     M.T => M
-    torch.cat((s, h), dim=-1) @ M.T => M @ torch.cat((s, h), dim=-1)
 expand can only fill an axis of length 1. Where does each of the two need one?
     .unsqueeze(2) =>
     .unsqueeze(1) =>

@@ -106,8 +106,6 @@ What came in is lost: each part's result is added to what the part has read.
     x + ask(x) => ask(x) ;; x + think(x) => think(x)
 The second part doesn't read, or isn't added to, what the first part made.
     x = F => y = F ;; x + think(x) => x + think(y)
-    x = F => y = F ;; x + think(x) => y + think(x)
-    x = F => y = F
 """,
     gradients=True,
 )

@@ -156,9 +156,6 @@ Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is giv
     [*ids, 2] => [1, *ids, 2]
 <eos> is missing. A decoder that never learns to write it never ends.
     , 2] => ]
-A list and a number can't be added. Which list holds the number alone?
-    [1, *ids] => 1 + ids
-    [*ids, 2] => ids + 2
 """,
 )
 

@@ -7,6 +7,7 @@ from operator import setitem
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 from utils import exercises
 from utils.exercises import result, running
@@ -139,6 +140,17 @@ CAUSES = [
     (squares, lambda x, f: None if f else 0, "None came where a value is wanted"),
     (both_ends, lambda n: ([n[0]], [].append(n[-1])), "None came where a value is"),
     (squares, lambda x, f: [].append(f) * x, "None came where a value is wanted"),
+    (squares, lambda x, f: x / x.max(1), "`max` along an axis returns two things"),
+    (squares, lambda x, f: x.min(0).T, "`min` along an axis returns two things"),
+    (squares, lambda x, f: torch.cat(x, x, dim=1), "torch.cat((a, b), dim=-1)."),
+    (squares, lambda x, f: x if x > 0 else f, "is neither true nor false"),
+    (squares, lambda x, f: GRU(x[None], x[:1, :2]), "state of all its layers"),
+    (squares, lambda x, f: GRU(x[:, :2]), "to read vectors of 3 numbers, and gets 2."),
+    (both_ends, lambda numbers: 1 + numbers, "A list and a number can't be added"),
+    (both_ends, lambda numbers: numbers + 1, "A list and a number can't be added"),
+    (both_ends, lambda numbers: numbers - 1, "A list and a number can't be added"),
+    (squares, lambda x, f: x.expand(2), "expand takes a length for each axis"),
+    (squares, lambda x, f: torch.relu(pack_sequence([x])), "Only the GRU reads a"),
     (squares, lambda x, f: GRU(x).relu(), "A tuple stands where one object is wanted."),
     (squares, lambda x, f: GRU(x)[:, -1], "A tuple stands where one object is wanted."),
     (squares, lambda x, f: torch.relu(GRU(x)), "A tuple stands where one object is"),
