@@ -193,7 +193,7 @@ Logits are asked for: what `dense` makes of the output, before any softmax or ar
 
 
 # What the last call of forward gives, and how often the keys were projected.
-Written = namedtuple("Written", "logits attention_weights projections")
+Written = namedtuple("Written", "logits attention_weights key_projections")
 
 
 def _written(kind, sizes, enc_outputs, enc_hidden, valid_lens, targets):
@@ -208,10 +208,7 @@ def _written(kind, sizes, enc_outputs, enc_hidden, valid_lens, targets):
         if result is ...:
             return ...
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise Fault(
-                "forward must return two things: all logits, and the state after the "
-                "last word. Here they aren't two."
-            )
+            raise Fault("forward must return two things: the logits, the last state.")
         logits, state = result
     weights = decoder.attention_weights
     weights = weights.detach() if torch.is_tensor(weights) else weights
@@ -265,8 +262,9 @@ class MyDecoder(nn.Module):
             _targets([5, 2], 5, 9, 3, 4, 2, 6, 1),
             _targets([3, 4, 1], 4, 11, 2, 5, 1, 3, 1),
         ],
-        "Here a target has several words. Each of them is a step, which starts from "
-        "the state that the step before it has returned.": [
+        "Here a target has several words. Each word of X is a step, which starts from "
+        "the state that the step before it has returned. (X is read, and not what the "
+        "decoder would write.)": [
             _targets([5, 2], 5, 9, 3, 4, 2, 6, 3),
             _targets([3], 3, 10, 4, 2, 2, 5, 5),
             _targets([4, 3, 4, 1], 4, 4, 4, 4, 4, 4, 4),

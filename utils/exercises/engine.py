@@ -307,7 +307,8 @@ def wrong_part(value, right):
         names = getattr(right, "_fields", range(1, len(right) + 1))
         for name, part, wanted in zip(names, value, right, strict=True):
             if not same(part, wanted):
-                where = say("in part {} of what is returned", name)
+                parts = "in part {} of what is returned", "for {}"
+                where = say(parts[isinstance(name, str)], name)
                 return *wrong_part(part, wanted)[:2], where
     return value, right, ""
 

@@ -127,6 +127,8 @@ A product of matrices must sum over the keys here. Which axis of each of the two
     => return values.transpose(1, 2) @ weights
     => return weights @ values.transpose(1, 2)
     => return weights.transpose(1, 2) @ values
+`weights` are weights already, and softmax is taken of them again.
+    => return weights.softmax(-1) @ values
 Only the last key counts: `=` writes over the sum so far. What adds to it?
     => return weights[:, :, -1:] * values[:, -1:]
 """,

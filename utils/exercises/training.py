@@ -79,10 +79,7 @@ def _two_steps(step, model, batches, rate, clip):
         if losses[-1] is None:
             return None
         if getattr(losses[-1], "requires_grad", False):
-            raise Fault(
-                "The loss that is returned is a tensor, with all that its gradient "
-                "needs. A plain number is asked for: what makes one of it?"
-            )
+            raise Fault("The loss returned must be a plain number, and not a tensor.")
         parameters.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     return TwoSteps(*losses, all([*modes, model.training]), *parameters)
 

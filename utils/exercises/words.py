@@ -46,7 +46,8 @@ def rows_of(ids, table):  # (B, S), (V, E) -> (B, S, E)
 """,
     {
         "Each id is the number of a row, counted from 0. In the result, (B, S, E), the "
-        "row of the table stands where its id stands in `ids`.": [
+        "row of the table stands where its id stands in `ids`. (The table is given: a "
+        "new nn.Embedding would hold other numbers.)": [
             case(5, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
             case(1, [[2, 2, 6], [1, 4, 2]], 7, 4)[::-1],
             case(2, [[3, 1, 2, 2, 0]], 5, 6)[::-1],
@@ -151,7 +152,8 @@ Both lists are equal. The decoder must read the word before the one that it writ
     => return [1, *ids], [1, *ids]
 The two are exchanged: <bos> is read, and <eos> is written.
     => return [*ids, 2], [1, *ids]
-Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is given.
+Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is given. (Did
+your code change `ids` itself?)
     [1, *ids] => [1, *ids, 2]
     [*ids, 2] => [1, *ids, 2]
 <eos> is missing. A decoder that never learns to write it never ends.

@@ -203,11 +203,18 @@ def test_what_a_check_itself_raises_is_said_without_an_error():
     for exercise, wrong, cause in (
         (decoder, decoder.made(no_state), "forward must return two things"),
         (exercises.greedy_decode, no_ids, "`step` reads ids (B, 1), torch.long, and"),
-        (exercises.train_step, with_gradient, "The loss that is returned is a tensor"),
+        (
+            exercises.train_step,
+            with_gradient,
+            "The loss returned must be a plain number",
+        ),
     ):
         said = exercise(wrong)
         assert said.cause.startswith(cause) and "It raised" not in said.message
         assert said.cause in result.chinese()
+    twice = "query, keys, => query, self.attention.project_keys(outputs),"
+    said = answer(decoder, decoder.made(decoder.edited(twice)))
+    assert "Expected 1 for key_projections Came 2" in said
     assert "torch.long, and not (3, 1), torch.float32." in answer(
         exercises.greedy_decode, no_ids
     )
