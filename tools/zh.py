@@ -74,12 +74,18 @@ def units(notebook):
 def messages():
     """(who says it, sentence) for all that the exercises of 00 to 07 may say."""
     from utils import exercises  # with PyTorch, which takes seconds
+    from utils.exercises.engine import ERRORS, rows_of
 
     for module in exercises.OF_NOTEBOOKS[:8]:
         for one in vars(vars(exercises)[module]).values():
             if isinstance(one, exercises.Exercise):
                 pairs = *one.stages.items(), *one.edits()
                 yield from ((one.name, said) for said, _ in pairs)
+        tree = ast.parse(MESSAGES.with_name(f"{module}.py").read_text("utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        faults = [call for call in calls if ast.unparse(call.func) == "Fault"]
+        yield from ((module, call.args[0].value) for call in faults)
+    yield from (("engine", said) for said, _ in rows_of(ERRORS))
     for module in ("result", "engine", "put_together"):
         tree = ast.parse(MESSAGES.with_name(f"{module}.py").read_text("utf-8"))
         other = ast.Expr | ast.JoinedStr  # docstrings and f-strings

@@ -77,8 +77,6 @@ def exact(following, bound):  # {word: {next word: p}}, p -> p, [words]
     """
 A sentence's probability is the product over all of its words. What is multiplied here?
     p * q => q
-    p * q => p
-    p * q => p + q
 The first sentence that is found isn't always the best. Go on, with a new bound.
     best, bound = [*words, word], p * q => return p * q, [*words, word]
 The bound stays where it was. With each better sentence it must rise.
@@ -90,7 +88,5 @@ The sentence has lost its last word, <eos>.
     best, bound = [*words, word] => best, bound = words
 What is only as probable as the bound isn't better than it.
     > bound => >= bound
-A sentence is extended only while it is *more* probable than the bound.
-    > bound => < bound
 """,
 )

@@ -39,9 +39,6 @@ One place of the whole matrix is taken for every <unk>. Each has a row of its ow
     weights.argmax(dim=1).tolist() => [int(weights.argmax()) % len(source)] * len(words)
 The place of the <unk> in the target is taken for a place in the source.
     source[looks[i]] => source[i]
-The source word stands one place too far, or one too early.
-    source[looks[i]] => source[looks[i] - 1]
-    source[looks[i]] => source[(looks[i] + 1) % len(source)]
 """,
 )
 
@@ -143,9 +140,6 @@ The row sums to more than 1: what is written isn't multiplied by p_gen.
     p_gen * p_vocab => p_vocab
 p_gen is the share of what is written from the vocabulary, not of what is copied.
     p_gen * p_vocab => (1 - p_gen) * p_vocab ;; * weights => * 0 + p_gen * weights
-The words of the sentence stand before those of the vocabulary: V is the first id after.
-    (p_gen * p_vocab, torch.zeros(len(p_vocab), slots)) => (torch.zeros(len(p_vocab),
-        slots), p_gen * p_vocab)
 p_vocab is a distribution already, and softmax is taken of it again.
     p_gen * p_vocab => p_gen * p_vocab.softmax(1)
 """,

@@ -155,7 +155,7 @@ def context_at_the_last_word(outputs, valid_lens):  # (B, S, H), (B,) -> (B, H)
         ]
     },
     """
-This is the last position. In a shorter sentence padding stands there, and not a word.
+This is the last position. Where a length is below S, padding stands there, and no word.
     [rows, valid_lens - 1] => [:, -1]
 `:` pairs each sentence with each length. How does a sentence get its own?
     [rows, valid_lens - 1] => [:, valid_lens - 1]

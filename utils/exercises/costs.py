@@ -48,15 +48,12 @@ the weights' gradients is to be subtracted.
     d_weights - mean => d_weights
 The mean that is subtracted is the weighted one: each gradient counts by its weight.
     (weights * d_weights).sum( => d_weights.mean(
-    (weights * d_weights).sum( => (weights * d_weights).mean(
-    (weights * d_weights).sum( => d_weights.sum(
 The way back through the softmax has the weight as a factor.
     weights * (d_weights - mean) => d_weights - mean
 The way back doesn't go through the softmax: these are the gradients of the weights.
     (weights * (d_weights - mean)) => d_weights
 The query is in every score of its sentence: its gradient is the sum over the keys.
     (d_scores * keys).sum( => (d_scores * keys).mean(
-    (d_scores * keys).sum(dim=1) => d_scores * keys
 Each weight is the factor that its value has in the context.
     weights.unsqueeze(2) * d_context.unsqueeze(1) =>
         d_context.unsqueeze(1).expand_as(values)
@@ -64,7 +61,6 @@ The values get the gradient of the context by the weights, not by the scores' gr
     weights.unsqueeze(2) * d_context => d_scores * d_context
 The gradients stand in another order: query, keys, values.
     d_query, d_keys, d_values => d_values, d_keys, d_query
-    d_query, d_keys, d_values => d_keys, d_query, d_values
 In a product each factor gets the other one: the query's gradient is made of keys, the
 keys' gradient of the query.
     * query.unsqueeze(1) => * keys

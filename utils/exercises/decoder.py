@@ -13,6 +13,7 @@ from torch import nn
 from utils.attention import AdditiveAttention
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw, seeded
+from utils.exercises.result import Fault
 from utils.seq2seq import Bridge, Seq2SeqAttentionDecoder
 
 GRU = partial(nn.GRU, batch_first=True)
@@ -49,9 +50,6 @@ The halves stand in the wrong order: first `forwards`, then `backwards`.
 The halves are joined along another axis. Side by side means along the last one.
     dim=-1 => dim=1
     , dim=-1 =>
-nn.GRU returns two things: the states at all words, and the last one. Which are needed?
-    first, _ = => first =
-    second, _ = => second =
 A tensor can't be sliced with a step below 0, as a list can. `flip` turns it round.
     x.flip(1) => x[:, ::-1]
 """,
@@ -97,9 +95,6 @@ The hidden state didn't pass the bridge.
     bridge(enc_hidden) => enc_hidden
 The bridge gets one layer alone. Each layer of the decoder needs a state: (L, B, H).
     bridge(enc_hidden) => bridge(enc_hidden[-1])
-One of the four is missing: outputs, projected keys, hidden state, lengths.
-    project_keys(enc_outputs), =>
-    (enc_hidden), valid_lens => (enc_hidden)
 """,
 )
 
@@ -198,7 +193,7 @@ Logits are asked for: what `dense` makes of the output, before any softmax or ar
 
 
 # What the last call of forward gives, and how often the keys were projected.
-Written = namedtuple("Written", "logits attention_weights projections")
+Written = namedtuple("Written", "logits attention_weights key_projections")
 
 
 def _written(kind, sizes, enc_outputs, enc_hidden, valid_lens, targets):
@@ -213,7 +208,7 @@ def _written(kind, sizes, enc_outputs, enc_hidden, valid_lens, targets):
         if result is ...:
             return ...
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise ValueError("forward returns two things: the logits, the last state")
+            raise Fault("forward must return two things: the logits, the last state.")
         logits, state = result
     weights = decoder.attention_weights
     weights = weights.detach() if torch.is_tensor(weights) else weights
@@ -267,8 +262,9 @@ class MyDecoder(nn.Module):
             _targets([5, 2], 5, 9, 3, 4, 2, 6, 1),
             _targets([3, 4, 1], 4, 11, 2, 5, 1, 3, 1),
         ],
-        "Here a target has several words. Each of them is a step, which starts from "
-        "the state that the step before it has returned.": [
+        "Here a target has several words. Each word of X is a step, which starts from "
+        "the state that the step before it has returned. (X is read, and not what the "
+        "decoder would write.)": [
             _targets([5, 2], 5, 9, 3, 4, 2, 6, 3),
             _targets([3], 3, 10, 4, 2, 2, 5, 5),
             _targets([4, 3, 4, 1], 4, 4, 4, 4, 4, 4, 4),
@@ -301,6 +297,8 @@ Every step starts from the first state. Is the new one returned, and handed on?
     logits, weights, state = => logits, weights, _ =
 `step` must return the whole state, all four parts: the next step takes it apart.
     (outputs, keys, hidden, lens) => hidden
+forward must return the whole state, all four parts, and not the hidden state alone.
+    dim=1), state => dim=1), state[2]
 Only the first word is read: `return` stands inside the loop.
     all_weights.append(weights) => self.attention_weights=weights; return logits, state
 Only the last step's results are kept. A list keeps those of each step.

@@ -29,21 +29,52 @@ from utils.exercises.result import UTILS, Fault, Result, judged, say
 from utils.exercises.running import Outcome, Stopped, borrowed, gradients_of, run
 
 NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np}
-ERRORS = {  # what PyTorch raises where sizes don't fit, and what it means
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)": (
-        "Axes of sizes {} and {} meet. Axes are lined up from the last one, and only "
-        "an axis of length 1 fits every size. Is an axis missing, or one too many: "
-        "unsqueeze, squeeze?"
-    ),
-    r"Sizes of tensors must match except in dimension \d": (
-        "torch.cat joins tensors along one axis, `dim`. All their other sizes must be "
-        "equal: torch.cat doesn't broadcast."
-    ),
-    r"shapes cannot be multiplied \((\w+) and (\w+)\)": (
-        "This is a product of matrices of {} and {}. The first must have as many "
-        "columns as the second has rows: are they the two that are meant?"
-    ),
-}
+# What Python and PyTorch raise, with its type in front, and what it means.
+ERRORS = r"""
+Axes of sizes {} and {} meet. Axes are lined up from the last one, and only an axis of
+length 1 fits every size. Is an axis missing, or one too many: unsqueeze, squeeze?
+    size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)
+torch.cat joins tensors along one axis, `dim`. All their other sizes must be equal:
+torch.cat doesn't broadcast.
+    Sizes of tensors must match except in dimension \d
+This is a product of matrices of {} and {}. The first must have as many columns as the
+second has rows: are they the two that are meant?
+    shapes cannot be multiplied \((\w+) and (\w+)\)
+`{}` along an axis returns two things, numbers and their places: take `.values`. (amax
+gives the largest numbers alone.)
+    torch\.return_types\.(\w+)
+torch.{0} takes its tensors in one tuple: torch.{0}((a, b), dim=-1).
+    (\w+)\(\): .* must be tuple of Tensors, not Tensor
+A tensor of several numbers is neither true nor false, as `if`, `and` and Python's max
+need it. A mask treats each position by itself: see masked_fill.
+    Boolean value of Tensor
+The GRU begins with a state of all its layers, (L, B, H). Here an axis is missing.
+(`[-1]` takes the top layer alone.)
+    hx should also be 3-D but got 2-D
+The GRU is made to read vectors of {} numbers, and gets {}. Which of the two is wrong?
+(The old state isn't joined to them: it is an argument of its own.)
+    must be equal to input_size\. Expected (\d+), got (\d+)
+A list and a number can't be added or subtracted. [1] is the list that holds 1 alone,
+len(ids) says how many ids there are.
+    concatenate list \(not "int|for [+-]: '(?:int' and 'list|list' and 'int)'
+expand takes a length for each axis of its result; -1 leaves an axis as it is.
+    the number of sizes provided \(
+Only the GRU reads a packed batch. Embed the ids before you pack, unpack what comes out.
+    Tensor, not PackedSequence
+A tuple stands where one object is wanted. Take it apart first, as what nn.GRU returns:
+`outputs, state = rnn(x)`.
+    'tuple' object has no |tuple indices must|Tensor, not tuple|but got tuple
+A tuple can't be written into. Make a new one, with the new part in its place.
+    'tuple' object does not support item assignment
+This call of {} has too few arguments: compare it with the `def`. The missing ones are
+named below.
+    (\w+)\(\) missing \d+ required
+None came where a value is wanted. Is a `return` missing? (append, insert and extend
+change a list, and return None.)
+    NoneType
+Is the name misspelt, not defined yet, or that of another object?
+    ^(?:Attribute|Name|UnboundLocal)Error
+"""
 
 
 class Exercise:
@@ -71,7 +102,7 @@ class Exercise:
         names=None,
     ):
         self.name, self.solution = name, solution.strip()
-        self.stages, self.mistakes = stages, mistakes.strip()
+        self.stages, self.mistakes = stages, mistakes
         self.cases = [case for cases in stages.values() for case in cases]
         self.known = {}  # what the solution and its edits give, once they were run
         self.gradients, self.unwrap, self.typed = gradients, unwrap, typed
@@ -97,14 +128,7 @@ class Exercise:
 
     def edits(self):
         """[(a sentence, an edit of the solution), ...] of the table of mistakes."""
-        rows, sentence, ended = [], "", True
-        for line in re.sub(r"\n {5,}", "", self.mistakes).splitlines():
-            if line.startswith("    "):
-                rows.append((sentence, line.strip()))
-            else:
-                sentence = line if ended else f"{sentence} {line}"
-            ended = line.startswith("    ")
-        return rows
+        return rows_of(self.mistakes)
 
     def edited(self, edit):
         """The solution with this edit; ValueError if there is nothing to edit."""
@@ -133,6 +157,9 @@ class Exercise:
         """The words if all is right; else the Fault of what isn't."""
         if others or not (answer is ... or callable(answer)):
             raise Fault("Give the check your function itself, without calling it.")
+        if isinstance(answer, nn.Module) and self.solution.startswith("class"):
+            said = "Give the check the class itself, {}: no brackets, no arguments."
+            raise Fault(said, type(answer).__name__)
         call, done = self._call(answer), []
         for asked, cases in self.stages.items():
             for case in cases:
@@ -204,6 +231,18 @@ class Exercise:
                     )
 
 
+def rows_of(table):
+    """[(a sentence, a line further to the right below it), ...] of a text."""
+    rows, sentence, ended = [], "", True
+    for line in re.sub(r"\n {5,}", "", table.strip()).splitlines():
+        if line.startswith("    "):
+            rows.append((sentence, line.strip()))
+        else:
+            sentence = line if ended else f"{sentence} {line}"
+        ended = line.startswith("    ")
+    return rows
+
+
 def check_attempted(answer, outcome):
     """Raise the Fault of a starter with its dots, or of a loop without an end."""
     if isinstance(outcome.error, Stopped):
@@ -268,7 +307,8 @@ def wrong_part(value, right):
         names = getattr(right, "_fields", range(1, len(right) + 1))
         for name, part, wanted in zip(names, value, right, strict=True):
             if not same(part, wanted):
-                where = say("in part {} of what is returned", name)
+                parts = "in part {} of what is returned", "for {}"
+                where = say(parts[isinstance(name, str)], name)
                 return *wrong_part(part, wanted)[:2], where
     return value, right, ""
 
@@ -280,18 +320,23 @@ def learners_lines(error):
     return [f.line for f in frames if "site-packages" not in f.filename]
 
 
+def meaning(raised):
+    """[what it means, its values], by the first of ERRORS that fits, or None."""
+    found = [(said, re.search(sign, raised)) for said, sign in rows_of(ERRORS)]
+    return next(([said, *match.groups()] for said, match in found if match), None)
+
+
 def kind(outcome, right):
     """[a cause that any exercise can have, its values], or None."""
     if error := outcome.error:
+        if isinstance(error, Fault):
+            return [error.sentence, *error.values]
         if isinstance(error, TypeError) and not learners_lines(error):
             return ["The check gives other arguments. Leave the first line as it was."]
-        if isinstance(error, NameError | AttributeError):
-            return ["Is the name misspelt, not defined yet, or that of another object?"]
-        found = [(said, re.search(sign, str(error))) for sign, said in ERRORS.items()]
-        return next(([said, *match.groups()] for said, match in found if match), None)
+        return meaning(f"{type(error).__name__}: {error}")
     value, wanted, _ = wrong_part(outcome.value, right.value)
-    if outcome.value is None:
-        return ["None came. Is there a `return` at the end?"]
+    if value is None:
+        return meaning("NoneType")
     came, asked = type(value).__name__, type(wanted).__name__
     forms = tuple | list, set, dict
     if any(isinstance(wanted, f) and not isinstance(value, f) for f in forms):
@@ -352,6 +397,7 @@ def difference(came, right):
         message = (str(came.error).strip() or "–").splitlines()[0][:200]
         lines = [say("It raised {}", f"{type(came.error).__name__}: {message}")]
         where = learners_lines(came.error)[-1:]
+        lines = [] if isinstance(came.error, Fault) else lines
         return lines + [say("in the line {}", line) for line in where]
     value, wanted, place = wrong_part(came.value, right.value)
     if torch.is_tensor(wanted) and torch.is_tensor(value) and wanted.dim():

@@ -56,17 +56,17 @@ def my_masked_softmax(X, valid_lens):  # (B, Q, K), (B,) -> (B, Q, K)
             _case(8, [4, 3], 3, 5, shift=-300.0),
         ],
         "One sentence has length 0, and its weights are to be 0. (Of scores that are "
-        "all -inf softmax makes NaN, of equal ones equal weights.)": [
-            _case(2, [2, 0], 3, 4)
-        ],
+        "all -inf softmax makes NaN, of equal ones equal weights.) Where the sum of a "
+        "row is 0, make it 1 before you divide.": [_case(2, [2, 0], 3, 4)],
         "1000, infinity or NaN stands at the padding, and leaks in. Replace the scores "
         "of padding before you compute anything with them: 0 times NaN is NaN.": [
             _case(6, [3, 1], 2, 4, padding=1000.0),
             _case(7, [2, 4], 3, 5, padding=torch.nan),
             _case(10, [1, 3], 2, 5, padding=torch.inf),
         ],
-        "A real score is NaN: an earlier part of the program has failed. So its row "
-        "must be NaN, padding included. Which rows are empty, by their length?": [
+        "Here the check puts NaN at a real position, as if an earlier part of a "
+        "program had failed. Don't hide it: the whole row must be NaN, padding "
+        "included. Which rows are empty is said by the lengths, and not by NaN.": [
             _broken(4, 1),
             _broken(3, 1),
         ],
@@ -94,7 +94,6 @@ The mask is (B, K, 1). For which axis of (B, Q, K) should it be the same?
     .unsqueeze(1)  # => .unsqueeze(2)  #
 The mask has a column for each query. Lengths count keys: which axis of X is that?
     X.shape[-1] => X.shape[1]
-    X.shape[-1] => X.shape[1] ;; .unsqueeze(1)  # => .unsqueeze(2)  #
 The weights sum to 1 over the queries, not over the keys. Which axis did you normalise?
     exps.sum(dim=-1 => exps.sum(dim=1
     (dim=-1, keepdim=True)\n => (dim=1, keepdim=True)\n

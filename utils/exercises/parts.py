@@ -44,13 +44,8 @@ This state hasn't read the context. What comes after the look?
     second(context, between) => between
 The first update is the last one, too. Which cell reads a context, and when?
     second(context, between) => first(x, between)
-    second(context, between) => first(x, second(context, s))
 Padding gets weight. The attention takes the lengths as its fourth argument.
     h, h, lens) => h, h)
-This is the context. The state that has read it is asked for.
-    second(context, between) => context
-The new state has an axis too many: a cell takes (B, D), and gives (B, H).
-    second(context, between) => second(context, between).unsqueeze(1)
 """,
     gradients=True,
     given=("utils.attention.",),
@@ -85,7 +80,6 @@ The reset comes before the product: this is the paper's unit as it was.
     r * self.U(s) => self.U(r * s)
 Something isn't used: the gate r, or U.
     r * self.U(s) => self.U(s)
-    self.U(s) => s
 The reset is turned round: where r is 1, everything is let through.
     r * => (1 - r) *
 The gate is added. How does a gate let a part through?
@@ -124,7 +118,6 @@ At a sentence's end the backward network has only begun. Where has it read all w
     [:, 0] => [torch.arange(len(outputs)), valid_lens - 1]
 This is the forward half. The backward half is asked for, where it has read all words.
     [1] => [0]
-    [:, 0] => [:, -1] ;; [1] => [0]
     [:, 0] => [torch.arange(len(outputs)), valid_lens - 1] ;; [1] => [0]
 This is the first sentence of the batch. Which axis are the words?
     [:, 0] => [0]
@@ -167,7 +160,6 @@ The answers "first" and "second" are exchanged.
 One number of each arm is compared. Which seeds must beat which?
     min => np.mean ;; max => np.mean
     min => max
-    max => min
 The seeds are compared in pairs. Each seed must beat every seed of the other arm.
     min(first) > max(second) => all(x > y for x, y in zip(first, second))
 Two equal seeds are taken as apart.

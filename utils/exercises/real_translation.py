@@ -29,7 +29,6 @@ def mixed_loss(scores, words, share):  # (B, V), (B,), 0 to 1 -> nats, one numbe
 This is the plain cross-entropy: the share isn't used.
     (1 - share) * right + share * losses.mean(dim=1) => right
 The share goes to the other words alone. The right one has its part of it, too.
-    losses.mean(dim=1) => (losses.sum(1) - right) / losses.shape[1]
     losses.mean(dim=1) => (losses.sum(1) - right) / (losses.shape[1] - 1)
 Each word gets the whole share. How much is it for one of V words?
     losses.mean(dim=1) => losses.sum(dim=1)
@@ -80,7 +79,6 @@ The word itself is taken where it is a piece. Can its parts be more probable?
     best = [ => if word in pieces:\n        return [word]\n    best = [
 A list of the pieces is asked for, and nothing else.
     best[-1][1] => best[-1]
-    best[-1][1] => " ".join(best[-1][1])
 """,
     names={"re": re},
 )

@@ -40,7 +40,7 @@ class Fault(Exception):
     """What isn't right: a sentence, the values in it, and lines to stand below it."""
 
     def __init__(self, sentence, *values, lines=(), status="wrong"):
-        super().__init__(sentence)
+        super().__init__(sentence, *values)
         self.sentence, self.values, self.lines = sentence, values, lines
         self.status = status
 

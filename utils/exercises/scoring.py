@@ -93,7 +93,6 @@ torch.stack makes a new axis. Which function joins two vectors end to end?
     torch.cat => torch.stack
 M stands on the left, or isn't transposed. Here the vectors are rows of a batch.
     M.T => M
-    torch.cat((s, h), dim=-1) @ M.T => M @ torch.cat((s, h), dim=-1)
 expand can only fill an axis of length 1. Where does each of the two need one?
     .unsqueeze(2) =>
     .unsqueeze(1) =>
@@ -128,6 +127,8 @@ A product of matrices must sum over the keys here. Which axis of each of the two
     => return values.transpose(1, 2) @ weights
     => return weights @ values.transpose(1, 2)
     => return weights.transpose(1, 2) @ values
+`weights` are weights already, and softmax is taken of them again.
+    => return weights.softmax(-1) @ values
 Only the last key counts: `=` writes over the sum so far. What adds to it?
     => return weights[:, :, -1:] * values[:, -1:]
 """,

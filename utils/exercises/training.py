@@ -7,6 +7,7 @@ import torch
 from utils.data import Batch
 from utils.exercises.engine import Exercise
 from utils.exercises.inputs import draw, real_positions, seeded
+from utils.exercises.result import Fault
 from utils.models import build_model
 
 
@@ -49,14 +50,9 @@ The nats are added, but not divided by the number of real words in the batch.
     / real.sum() =>
 This is the mean of the sentences' means: a word of a short sentence counts more.
     (nats * real).sum() / real.sum() => ((nats * real).sum(1) / real.sum(1)).mean()
-The sign is missing: a loss is minus the log-probability.
-    -log_probs => log_probs
 Give gather an index with as many axes as the logits have: targets.unsqueeze(-1).
     .gather(2, targets.unsqueeze(2)).squeeze(2) => .gather(2, targets)
     .gather(2, targets.unsqueeze(2)).squeeze(2) => [range(len(targets)), targets]
-gather leaves a last axis of length 1: squeeze(-1) takes it away.
-    .squeeze(2) =>
-    .squeeze(2) => ;; nats * real => real * nats
 Softmax is applied twice: log_softmax and cross_entropy take the logits as they are.
     .log_softmax => .softmax(-1).log_softmax
 cross_entropy looks for the words in axis 1. Flatten two axes, or exchange two.
@@ -83,7 +79,7 @@ def _two_steps(step, model, batches, rate, clip):
         if losses[-1] is None:
             return None
         if getattr(losses[-1], "requires_grad", False):
-            raise ValueError("the loss that is returned is a tensor with its gradient")
+            raise Fault("The loss returned must be a plain number, and not a tensor.")
         parameters.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     return TwoSteps(*losses, all([*modes, model.training]), *parameters)
 
@@ -136,10 +132,6 @@ Padding is counted in the loss. Which words of target_out are real?
     my_loss(logits => F.cross_entropy(logits.mT
 Training mode is off while the loss is computed, or at the end. What switches it on?
     model.train() => pass
-The model gives two things, the logits and the decoder's state.
-    logits, _ => logits
-    logits, _ => logits ;; my_loss(logits, batch.target_out) => logits.dim()
-    logits, _ => logits ;; my_loss(logits, batch.target_out) => logits.flatten()
 A plain number has no backward(). When is the tensor needed for the last time?
     batch.target_out) => batch.target_out).item()
 """,
@@ -222,7 +214,7 @@ def _decoding_case(rows, max_steps):
     def step(words, state):  # (B, 1), (B, 2): the next place, and the last word
         if words.shape != (len(rows), 1) or words.is_floating_point():
             found = f"{tuple(words.shape)}, {words.dtype}"
-            raise ValueError(f"words must be ({len(rows)}, 1), torch.long, not {found}")
+            raise Fault("`step` reads ids (B, 1), torch.long, and not {}.", found)
         place = state[:, :1] + (words != state[:, 1:])
         word = script.gather(1, place)
         return torch.eye(12)[word], torch.cat((place + 1, word), dim=1)
@@ -322,7 +314,6 @@ The new cell has shares of their own, f of the old cell and i of g, as a GRU has
     i * g => (1 - f) * g
 Two results are asked for: first the new h, then the new c.
     return h, c => return c, h
-    return h, c => return h
 The sentences are cut into four, and not the gates. Along which axis do those stand?
     , dim=-1) => )
 """,

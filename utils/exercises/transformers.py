@@ -33,7 +33,6 @@ The first head of all sentences comes first. A sentence's heads must stand toget
     heads.reshape => heads.transpose(0, 1).reshape
 Heads have an axis of their own. They should be rows of the batch.
     heads.reshape(B * num_heads, K, H // num_heads) => heads
-    heads.reshape(B * num_heads, K, H // num_heads) => heads.transpose(1, 2)
 """,
     gradients=True,
 )
@@ -107,8 +106,6 @@ What came in is lost: each part's result is added to what the part has read.
     x + ask(x) => ask(x) ;; x + think(x) => think(x)
 The second part doesn't read, or isn't added to, what the first part made.
     x = F => y = F ;; x + think(x) => x + think(y)
-    x = F => y = F ;; x + think(x) => y + think(x)
-    x = F => y = F
 """,
     gradients=True,
 )

@@ -46,7 +46,8 @@ def rows_of(ids, table):  # (B, S), (V, E) -> (B, S, E)
 """,
     {
         "Each id is the number of a row, counted from 0. In the result, (B, S, E), the "
-        "row of the table stands where its id stands in `ids`.": [
+        "row of the table stands where its id stands in `ids`. (The table is given: a "
+        "new nn.Embedding would hold other numbers.)": [
             case(5, [[5, 1, 3], [4, 2, 0]], 7, 4)[::-1],
             case(1, [[2, 2, 6], [1, 4, 2]], 7, 4)[::-1],
             case(2, [[3, 1, 2, 2, 0]], 5, 6)[::-1],
@@ -151,19 +152,12 @@ Both lists are equal. The decoder must read the word before the one that it writ
     => return [1, *ids], [1, *ids]
 The two are exchanged: <bos> is read, and <eos> is written.
     => return [*ids, 2], [1, *ids]
-Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is given.
+Here <eos> is read, or <bos> is written. Nothing follows <eos>, and <bos> is given. (Did
+your code change `ids` itself?)
     [1, *ids] => [1, *ids, 2]
     [*ids, 2] => [1, *ids, 2]
 <eos> is missing. A decoder that never learns to write it never ends.
     , 2] => ]
-append, insert and extend change a list, and return None. What makes a new list of two?
-    [1, *ids] => [1].extend(ids)
-    [1, *ids] => ids.insert(0, 1)
-    [*ids, 2] => ids.append(2)
-    => return ids.insert(0, 1), ids.append(2)
-A list and a number can't be added. Which list holds the number alone?
-    [1, *ids] => 1 + ids
-    [*ids, 2] => ids + 2
 """,
 )
 
@@ -199,8 +193,6 @@ These are means. The logs of all factors are added.
     .sum(dim=1) => .mean(dim=1)
 One number came for the whole batch. Each sentence has its own.
     .sum(dim=1) => .sum()
-The sign is wrong: the log of a number below 1 is negative. (A loss has a minus.)
-    return chosen => return -chosen
 The probabilities are added. They are multiplied, so their logs are added.
     log_softmax => softmax
 The logits are taken as they are. What makes probabilities of them?
@@ -210,9 +202,6 @@ The softmax runs over the positions. Over what do the probabilities sum to 1?
 Give gather an index with as many axes as the numbers have: targets.unsqueeze(-1).
     .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => .gather(-1, targets)
     .gather(-1, targets.unsqueeze(-1)).squeeze(-1) => [range(len(targets)), targets]
-gather leaves a last axis of length 1: squeeze(-1) takes it away.
-    .squeeze(-1) =>
-    .squeeze(-1) => ;; chosen.masked_fill(targets == 0, 0.0) => (chosen*(targets != 0))
 `:` pairs every position with every target. Each position has a target of its own.
     => return logits.log_softmax(-1)[:, :, targets]
 cross_entropy and nll_loss want the words of the vocabulary on axis 1, after the batch.

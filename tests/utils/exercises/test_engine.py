@@ -2,11 +2,14 @@
 
 import sys
 import time
+from operator import setitem
 
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
+from utils import exercises
 from utils.exercises import result, running
 from utils.exercises.engine import Exercise, kind
 from utils.exercises.result import wrapped
@@ -130,10 +133,30 @@ def multiplies_wrongly(x, factor):
     return x @ x
 
 
+GRU = torch.nn.GRU(3, 2)
 CAUSES = [
     (squares, multiplies_wrongly, "in the line return x @ x"),
     (both_ends, lambda numbers: sys.exit(3), "SystemExit"),
-    (squares, lambda x, f: None if f else 0, "None came. Is there a `return`"),
+    (squares, lambda x, f: None if f else 0, "None came where a value is wanted"),
+    (both_ends, lambda n: ([n[0]], [].append(n[-1])), "None came where a value is"),
+    (squares, lambda x, f: [].append(f) * x, "None came where a value is wanted"),
+    (squares, lambda x, f: x / x.max(1), "`max` along an axis returns two things"),
+    (squares, lambda x, f: x.min(0).T, "`min` along an axis returns two things"),
+    (squares, lambda x, f: torch.cat(x, x, dim=1), "torch.cat((a, b), dim=-1)."),
+    (squares, lambda x, f: x if x > 0 else f, "is neither true nor false"),
+    (squares, lambda x, f: GRU(x[None], x[:1, :2]), "state of all its layers"),
+    (squares, lambda x, f: GRU(x[:, :2]), "to read vectors of 3 numbers, and gets 2."),
+    (both_ends, lambda numbers: 1 + numbers, "A list and a number can't be added"),
+    (both_ends, lambda numbers: numbers + 1, "A list and a number can't be added"),
+    (both_ends, lambda numbers: numbers - 1, "A list and a number can't be added"),
+    (squares, lambda x, f: x.expand(2), "expand takes a length for each axis"),
+    (squares, lambda x, f: torch.relu(pack_sequence([x])), "Only the GRU reads a"),
+    (squares, lambda x, f: GRU(x).relu(), "A tuple stands where one object is wanted."),
+    (squares, lambda x, f: GRU(x)[:, -1], "A tuple stands where one object is wanted."),
+    (squares, lambda x, f: torch.relu(GRU(x)), "A tuple stands where one object is"),
+    (squares, lambda x, f: torch.cat((x, GRU(x))), "A tuple stands where one object"),
+    (squares, lambda x, f: setitem((x, f), 0, x), "A tuple can't be written into."),
+    (squares, lambda x, f: right(x), "This call of right has too few arguments"),
     (squares, lambda x, factor: right(x, factor).sum().item(), "A float carries no"),
     (squares, lambda x, factor: x.tolist(), "A tensor is asked for, not a list"),
     (squares, lambda x, factor: 3 * right(x, factor), "but for the factor 3."),
@@ -160,6 +183,47 @@ def test_a_wrong_kind_of_result_is_named(exercise, function, words):
 def test_an_error_inside_is_not_blamed_on_the_first_line():
     said = answer(squares, lambda x, factor: right(x, factor, 1))
     assert "first line" not in said and "takes 2 positional arguments" in said
+
+
+def test_a_list_indexed_as_a_tensor_is_no_tuple():
+    assert "Not yet. Each" in answer(squares, lambda x, factor: x.tolist()[:, 0])
+
+
+def test_what_a_check_itself_raises_is_said_without_an_error():
+    """It is no error of Python's, and has its Chinese as any sentence has."""
+
+    def no_ids(step, state, batch_size, max_steps):
+        return step(torch.zeros(batch_size, 1), state)
+
+    def with_gradient(model, batch, optimizer, clip):
+        return model(batch.source, batch.target_in, batch.source_lens)[0].sum()
+
+    decoder = exercises.attention_decoder
+    no_state = decoder.edited("dim=1), state => dim=1)")
+    for exercise, wrong, cause in (
+        (decoder, decoder.made(no_state), "forward must return two things"),
+        (exercises.greedy_decode, no_ids, "`step` reads ids (B, 1), torch.long, and"),
+        (
+            exercises.train_step,
+            with_gradient,
+            "The loss returned must be a plain number",
+        ),
+    ):
+        said = exercise(wrong)
+        assert said.cause.startswith(cause) and "It raised" not in said.message
+        assert said.cause in result.chinese()
+    twice = "query, keys, => query, self.attention.project_keys(outputs),"
+    said = answer(decoder, decoder.made(decoder.edited(twice)))
+    assert "Expected 1 for key_projections Came 2" in said
+    assert "torch.long, and not (3, 1), torch.float32." in answer(
+        exercises.greedy_decode, no_ids
+    )
+
+
+def test_an_object_in_place_of_its_class():
+    encoder = exercises.encoder.made(exercises.encoder.solution)
+    said = answer(exercises.encoder, encoder(8, 3, 4))
+    assert "Give the check the class itself, Encoder: no brackets" in said
 
 
 def test_what_a_shape_or_a_factor_does_not_explain():
