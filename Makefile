@@ -69,7 +69,8 @@ mirror: .venv/.installed
 	$(PY) tools/mirror.py --write
 
 notebooks: .venv/.installed
-	env -u MPLBACKEND TQDM_DISABLE=1 LEARNING_TO_ALIGN_LANG=en $(PY) -m nbconvert --to notebook --execute --inplace \
+	env -u MPLBACKEND TQDM_DISABLE=1 LEARNING_TO_ALIGN_LANG=en \
+	    $(PY) -m nbconvert --to notebook --execute --inplace \
 	    --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.startup_timeout=3600 \
 	    --ExecutePreprocessor.record_timing=False \
 	    --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS)

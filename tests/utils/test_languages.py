@@ -67,7 +67,7 @@ def test_who_reads_chinese(reader, tmp_path, variables, folder, vscode, capsys):
     reader(variables, tmp_path / folder, vscode)
     assert readers_language() == "zh"
     assert not exercises.shift(lambda ids: ([*ids, 2], [1, *ids]))
-    assert capsys.readouterr().out.startswith("还不对。")
+    assert capsys.readouterr().out.startswith("还没通过。")
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,9 @@ def plan(done):
     for arm in ARMS:
         rates = TRANSFORMER_RATES if arm == "Transformer" else RATES
         rates, widen = (RATES[:2], False) if arm in TWO_RATES else (rates, True)
+        rates = (
+            (0.0015, *rates) if arm == "control" else rates
+        )  # a figure of 11 shows it
         about = {"arm": arm, "direction": "de-en"}
         seeds = SEEDS if arm == "control" else (0,)
         runs += at_own_rate(done, about, rates, [short], seeds, widen)

@@ -69,8 +69,8 @@ A tuple can't be written into. Make a new one, with the new part in its place.
 This call of {} has too few arguments: compare it with the `def`. The missing ones are
 named below.
     (\w+)\(\) missing \d+ required
-None came where a value is wanted. Is a `return` missing? (append, insert and extend
-change a list, and return None.)
+None came where a value is wanted. Is a `return` missing, or a function still its dots?
+(append, insert and extend change a list, and return None.)
     NoneType
 Is the name misspelt, not defined yet, or that of another object?
     ^(?:Attribute|Name|UnboundLocal)Error
@@ -243,7 +243,7 @@ def rows_of(table):
     return rows
 
 
-def check_attempted(answer, outcome):
+def check_attempted(answer, outcome, piece=""):
     """Raise the Fault of a starter with its dots, or of a loop without an end."""
     if isinstance(outcome.error, Stopped):
         raise Fault(
@@ -259,7 +259,8 @@ def check_attempted(answer, outcome):
     unwritten = isinstance(outcome.error, NotImplementedError)
     if empty or unwritten or any(part is ... for part in parts):
         said = "write your code where the dots are, then run the cell again."
-        raise Fault(said, status="not attempted")
+        its = "`{}` still has its dots. Write it, then run its cell and those below it."
+        raise Fault(its if piece else said, piece, status="not attempted")
 
 
 # --- Comparing ------------------------------------------------------------------------

@@ -52,7 +52,8 @@ def returned(answer, before, *arguments, wanted, fits, grad=False):
             return answer(*before, *arguments)
 
     outcome, right = run(call, arguments), Outcome(say(wanted))
-    check_attempted(getattr(type(answer), "forward", answer), outcome)
+    piece = getattr(answer, "__name__", type(answer).__name__)
+    check_attempted(getattr(type(answer), "forward", answer), outcome, piece)
     if outcome.error or not fits(outcome.value):
         said = kind(outcome, right) or ["It should run, and return {}.", right.value]
         if re.search(r"of dimensions: got (3 and 2|2 and 3)\b", str(outcome.error)):

@@ -44,6 +44,7 @@ Padding is counted, as if <pad> were a word to learn. Which targets are no words
     (nats * real).sum() / real.sum() => nats.mean()
 The nats of padding are in the sum. Which positions belong above the line?
     (nats * real) => nats
+    targets != 0 => targets == 0
 The more padding, the smaller the loss. What is counted below the line?
     (nats * real).sum() / real.sum() => (nats * real).mean()
 The nats are added, but not divided by the number of real words in the batch.

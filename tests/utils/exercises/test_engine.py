@@ -95,6 +95,17 @@ def test_a_starter_is_not_attempted_yet():
         assert result.message.startswith("Not attempted yet")
 
 
+def test_the_right_answer_is_not_stopped(monkeypatch):
+    """What it imports on the way is whole, however slow the machine."""
+    monkeypatch.setattr(running, "SECONDS", 0.0)
+    text = "def slow():\n    return sum(range(3_000_000))"
+    slow = Exercise("slow", text, {"The sum.": [()]}, "")
+    assert slow(slow.made(text)).status == "stopped"
+    assert slow(...).status == "not attempted"
+    (right,) = slow.known.values()
+    assert right.value == 4_499_998_500_000
+
+
 def test_a_call_in_place_of_a_function():
     assert "without calling it" in squares(*squares.cases[0]).message
 
