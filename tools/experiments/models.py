@@ -27,24 +27,22 @@ FIXED = {**SETTINGS, "bidirectional": False, "num_epochs": 3, "lr": 6e-3}
 def train(direction, kind="attention", settings=SETTINGS):
     """Train, score and save one direction, by a kind of `utils.models`."""
     READ.clear()
-    (corpus, vocabs), seed = village(direction), settings["seed"]
-    model = build(kind, vocabs, seed, settings)
-    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, settings)
+    (corpus, vocabs), about = village(direction), {**settings, "kind": kind}
+    model, test = build(vocabs, about), corpus["test"]
+    figures = trained(model, corpus, vocabs, about)
     model.half().float()  # scored as it is stored
+    figures["test_bleu"] = bleu_of(model, test, vocabs)
+    if kind == "attention":
+        figures["test_aer"] = aer_of(model, test, vocabs)
     notes = {
         "command": "make model",
         "corpus": f"Village {direction}",
         "settings": settings,
         **figures,
-        "test_bleu": bleu_of(model, corpus["test"], vocabs),
         **provenance(),
     }
-    name = f"village-{direction}"
-    if kind == "attention":
-        notes["test_aer"] = aer_of(model, corpus["test"], vocabs)
-    else:
-        name += f"-{kind}"
-    path = FOLDER / f"{name}.safetensors"
+    end = "" if kind == "attention" else f"-{kind}"
+    path = FOLDER / f"village-{direction}{end}.safetensors"
     save_checkpoint(path, model.half(), *vocabs, notes=notes)  # a page loads it, too
     print(path.name, notes)
 

@@ -11,6 +11,7 @@ import subprocess
 from datetime import date
 from functools import cache
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 from utils import tasks
@@ -56,21 +57,22 @@ def checksum(name):
     the Village stays valid when the third changes. Of Multi30k, the checksums without
     which it isn't read.
     """
-    digest = hashlib.sha256()
     try:
         if "/" in name:
-            digest.update((DATA / name).read_bytes())
+            content = (DATA / name).read_bytes()
         elif name.startswith("Multi30k"):
-            digest.update("".join(MULTI30K_SHA256.values()).encode())
+            content = "".join(MULTI30K_SHA256.values()).encode()
         else:
-            for pairs in load(name).splits.values():
-                for pair in pairs:
-                    links = write_links(pair.alignment or (), pair.possible)
-                    row = " ".join(pair.source), " ".join(pair.target), links
-                    digest.update(("\t".join(row) + "\n").encode())
+            content = b"".join(map(line, chain(*load(name).splits.values())))
     except FileNotFoundError:
         return None
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def line(pair):
+    links = write_links(pair.alignment or (), pair.possible)
+    row = " ".join(pair.source), " ".join(pair.target), links
+    return ("\t".join(row) + "\n").encode()
 
 
 def is_valid(provenance):
