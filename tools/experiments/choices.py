@@ -33,10 +33,7 @@ ARMS = {  # what differs from SETTINGS, and from the decoder of notebook 05
 }
 SETTINGS = {
     "direction": "en-fr",
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
+    **runs.SIZES,
     "max_words": 15,
     "erased": 200,
     "arms": ARMS,  # so a stored run counts only if its arm was this one

@@ -9,7 +9,7 @@ have one vocabulary for both sides. Notebook 12 reads what is stored.
 from statistics import fmean
 
 from tools.experiments.provenance import read
-from tools.experiments.runs import build, each_at_own_rate, trained
+from tools.experiments.runs import SIZES, build, each_at_own_rate, trained
 from utils.decoding import translate_tokens
 from utils.metrics import exact_match
 from utils.tasks import LEFT_OUT, UNSEEN, exchange
@@ -22,14 +22,7 @@ TASKS = {
     "headlines": {"corpus": "headlines", **MADE},
     "names": {"corpus": "Village en-fr", **VILLAGE},
 }
-SETTINGS = {
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
-    "left_out": LEFT_OUT,
-    **TASKS,
-}
+SETTINGS = {**SIZES, "left_out": LEFT_OUT, **TASKS}
 plan = each_at_own_rate(
     ({"task": task, "kind": kind}, about["rates"], {"num_epochs": about["budgets"]})
     for task, about in TASKS.items()

@@ -45,10 +45,7 @@ ARMS = {  # the decoder, and what differs from SETTINGS
 }
 SETTINGS = {
     "direction": "en-fr",
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
+    **runs.SIZES,
     "buckets": [(low + 1, high) for low, high in pairwise(ENDS)],
     "num_epochs": {"15": 4, "30": 2},  # 748 updates, or 750 of twice the pairs
     "known": 200,  # training sentences that are tested, of each bucket
@@ -101,13 +98,6 @@ def score(model, pairs, vocabs, skipped):
     return figures
 
 
-def looks(model, pairs, vocabs, far):
-    """The three shares of `far_looks`, by their names."""
-    shares = far_looks(forced_weights(model, pairs, vocabs), pairs, far)
-    named = zip(("share", "ahead", "alike"), shares, strict=True)
-    return {name: round(share, 3) for name, share in named}
-
-
 def run(settings, arm, seed, times, lr):
     """Train one arm; its figures in each bucket of source lengths.
 
@@ -130,8 +120,11 @@ def run(settings, arm, seed, times, lr):
     figures |= {name: [found[name] for found in scores] for name in scores[0]}
     figures["known"] = [runs.bleu_of(model, part, vocabs) for part in known]
     if arm.startswith("attention"):
-        figures["far_looks"] = {
-            name: looks(model, part[: settings["read"]], vocabs, settings["far"])
-            for name, part in (("test", corpus["test"]), ("long", whole["long"]))
-        }
+        figures["far_looks"] = {}
+        for split, part in (("test", corpus["test"]), ("long", whole["long"])):
+            part = part[: settings["read"]]
+            weights = forced_weights(model, part, vocabs)
+            shares = far_looks(weights, part, settings["far"])
+            named = zip(("share", "ahead", "alike"), shares, strict=True)
+            figures["far_looks"][split] = {name: round(x, 3) for name, x in named}
     return figures

@@ -4,22 +4,13 @@ Each is saved in data/models with its settings and its scores on the test split.
 """
 
 from tools.experiments.provenance import DATA, READ, provenance
-from tools.experiments.runs import aer_of, bleu_of, build, trained, village
+from tools.experiments.runs import SIZES, aer_of, bleu_of, build, trained, village
 from utils.alignment import forced_weights
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.plotting import show_heatmap
 
 FOLDER = DATA / "models"
-SETTINGS = {
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "dropout": 0.0,
-    "num_epochs": 6,
-    "batch_size": 64,
-    "lr": 5e-3,
-    "seed": 0,
-}
+SETTINGS = {**SIZES, "dropout": 0.0, "num_epochs": 6, "lr": 5e-3, "seed": 0}
 # The model that notebook 02 trains, for those who come after it.
 FIXED = {**SETTINGS, "bidirectional": False, "num_epochs": 3, "lr": 6e-3}
 

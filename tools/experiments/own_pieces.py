@@ -6,7 +6,7 @@ seeds. `exercises.own_translator` holds a learner's model against these figures.
 
 import torch
 
-from tools.experiments.runs import SEEDS, build, every, short, village
+from tools.experiments.runs import SEEDS, SIZES, build, every, short, village
 from utils import by_hand
 from utils.data import BatchLoader
 from utils.decoding import greedy_decode
@@ -17,10 +17,7 @@ from utils.training import train_step
 SETTINGS = {
     "direction": "zh-en",
     "max_words": MAX_WORDS,
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
+    **SIZES,
     "num_epochs": 4,
     "lr": 6e-3,
     "clip": 1.0,

@@ -29,6 +29,7 @@ from utils.training import Trainer, batch_loss, evaluate_loss
 
 RESULTS = DATA / "results"
 SEEDS = 0, 1, 2
+SIZES = {"embed_size": 64, "num_hiddens": 128, "bidirectional": True, "batch_size": 64}
 OPTIONS = """embed_size num_hiddens enc_hiddens bidirectional num_layers dropout score
 feed place reach num_heads num_ffn num_maxout variant""".split()
 BUDGETS = {"num_epochs": (4, 12)}  # the short one and the long one

@@ -6,16 +6,13 @@ is stored. (Its dates are measured by `copying`.)
 """
 
 from tools.experiments.provenance import read
-from tools.experiments.runs import build, each_at_own_rate, trained, translations
+from tools.experiments.runs import SIZES, build, each_at_own_rate, trained, translations
 from utils import tasks
 from utils.alignment import forced_weights, gold_hits, whole_sentences
 from utils.metrics import exact_match
 
 SETTINGS = {
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
+    **SIZES,
     "stories": {"budgets": [3, 12], "sizes": tasks.STORY_SIZES},
     "headlines": {"budgets": [3, 9], "sizes": tasks.HEADLINE_SIZES},
 }
