@@ -9,7 +9,8 @@ text must be there: see the README.
 from itertools import product
 from statistics import fmean
 
-from tools.experiments.provenance import data_file, read
+from tools.experiments.provenance import read
+from tools.experiments.runs import every
 from utils.checkpoint import load_checkpoint
 from utils.data import Batch, BatchLoader, cut
 from utils.decoding import beam_search
@@ -32,16 +33,13 @@ SETTINGS = {
     "max_rows": 5_000,
     "control": {"label_smoothing": 0.0},
 }
-
-
-def plan(done):
-    return [{"model": name, "seed": 0} for name in MODELS]
+plan = every(model=MODELS, seed=[0])
 
 
 def load(settings, name, seed):
     """A model, its vocabularies, its corpus; what is said of the control's training."""
-    corpus, file = read(MODELS[name][0]), f"models/{MODELS[name][1]}.safetensors"
-    saved = load_checkpoint(data_file(file))
+    text, file = MODELS[name]
+    corpus, saved = read(text), load_checkpoint(read(f"models/{file}.safetensors"))
     if name != CONTROL:
         return saved.model, saved[1:3], corpus, {}
     chosen = {**saved.notes["settings"], **settings["control"], "seed": seed}
@@ -103,8 +101,7 @@ def run(settings, model, seed):
     batches = (Batch.from_pairs([pair], *vocabs) for pair in pairs)
     rows = [exact_search(model, *each[:2], settings["max_rows"]) for each in batches]
     exact = [(words_of(ids, target), log_prob) for ids, log_prob, _ in rows]
-    every = zip(*found, exact, strict=True)
-    best = [max(row, key=lambda one: one[1]) for row in every]
+    best = [max(row, key=lambda one: one[1]) for row in zip(*found, exact, strict=True)]
     ids = Batch.from_pairs(pairs, *vocabs).target_out
     about = best, found[0], [words_of(row, target) for row in ids]  # greedy first
     loader = BatchLoader(corpus["valid"], *vocabs, 128, shuffle=False)

@@ -46,7 +46,7 @@ def score(model, pairs, vocabs):
 
     That is, the source word looked at most for each <unk> (Jean et al., 2015).
     """
-    results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
+    results = translate_tokens(model, [pair.source for pair in pairs], *vocabs)
     found = figures([result.words for result in results], pairs, vocabs[0])
     if model.config["kind"] == "attention" and "unknown" in found:
         found["replaced"] = figures(map(replaced, results), pairs, vocabs[0])
@@ -61,7 +61,7 @@ def replaced(result):
 
 def figures(written, pairs, vocab):
     """exact, and the share of the unknown target words that are written."""
-    written, targets = list(written), [list(pair.target) for pair in pairs]
+    written, targets = list(written), [pair.target for pair in pairs]
     unknown = [
         word in words
         for words, target in zip(written, targets, strict=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.experiments.provenance import data_file, read
+from tools.experiments.provenance import read
 from tools.experiments.runs import attention_links, every
 from utils.checkpoint import load_checkpoint
 from utils.gold import gold_links, link_gold, read_links
@@ -34,7 +34,7 @@ def run(settings, set):
     """The error rate of each way to link; several of the aligner, which draws."""
     name, splits = TEXTS[set]
     corpus = read(name)
-    data_file(f"gold/{set}.tsv")  # which link_gold reads
+    read(f"gold/{set}.tsv")  # which link_gold reads
     pairs = link_gold(corpus, set)
     linked = {pair[:2] for pair in pairs}
     text = [pair for split in splits for pair in corpus[split]]
@@ -42,7 +42,7 @@ def run(settings, set):
     diagonal = [diagonal_links(*map(len, pair.ends)) for pair in pairs]
     figures = {"diagonal": score(diagonal, pairs)}
     if set == "multi30k-de-en":
-        model, *vocabs = load_checkpoint(data_file(f"models/{set}.safetensors"))[:3]
+        model, *vocabs = load_checkpoint(read(f"models/{set}.safetensors"))[:3]
         figures["attention"] = score(attention_links(model, pairs, vocabs), pairs)
     runs = [align(text, pairs, corpus) for _ in range(settings["aligner_runs"])]
     return {

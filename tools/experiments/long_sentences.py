@@ -88,8 +88,8 @@ def score(model, pairs, vocabs, skipped):
 
     A skip: no target word looked most at `skipped` source words in a row.
     """
-    results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
-    sides = [result.words for result in results], [list(pair.target) for pair in pairs]
+    results = translate_tokens(model, [pair.source for pair in pairs], *vocabs)
+    sides = [result.words for result in results], [pair.target for pair in pairs]
     written, right = (sum(map(len, side)) for side in sides)
     figures = {"bleu": round(bleu(*sides), 2), "length": round(written / right, 3)}
     if results[0].attention_weights is not None:

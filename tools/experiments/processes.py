@@ -54,12 +54,13 @@ def work(rank, world, exchange, settings, folder, answers):
     share = DistributedDataParallel(share) if exchange else share
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     loader = BatchLoader(corpus["train"], *vocabs, settings["batch_size"])
-    losses, times = [], [(time.perf_counter(), time.process_time())]
-    for batch in islice(loader, settings["warmup"] + settings["updates"]):
+    batches = list(islice(loader, settings["warmup"] + settings["updates"]))
+    losses, times = [], []
+    for batch in batches:
         loss = train_step(model, batch, adam, loss_function=lambda _, b: share(b))
         losses.append(loss)
         times.append((time.perf_counter(), time.process_time()))
-    start, end = torch.tensor(times, dtype=torch.double)[[settings["warmup"], -1]]
+    start, end = torch.tensor(times, dtype=torch.double)[[settings["warmup"] - 1, -1]]
     # Of this process's share, weighted: the processes' mean is the batch's.
     ends = torch.tensor([losses[0], losses[-1]]) / world
     dist.all_reduce(ends)
@@ -82,9 +83,8 @@ def run(settings):
             rounds[name].append(answers.get())
     found = {}
     for name, answered in rounds.items():
-        *times, losses = zip(*answered, strict=True)
-        clock, processor = (
-            [round(f(ms), 1) for f in (median, min, max)] for ms in times
-        )
-        found[name] = {"losses": losses[0], "clock": clock, "processor": processor}
+        clock, processor, losses = zip(*answered, strict=True)
+        found[name] = {"losses": losses[0]}
+        for kind, ms in (("clock", clock), ("processor", processor)):
+            found[name][kind] = [round(f(ms), 1) for f in (median, min, max)]
     return {"milliseconds": found}

@@ -91,8 +91,8 @@ def measured(about):
 
 def translations(model, pairs, vocabs):
     """Greedy translations of the pairs' sources, and their targets: lists of words."""
-    results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
-    return [result.words for result in results], [list(pair.target) for pair in pairs]
+    results = translate_tokens(model, [pair.source for pair in pairs], *vocabs)
+    return [result.words for result in results], [pair.target for pair in pairs]
 
 
 def bleu_of(model, pairs, vocabs):
