@@ -33,16 +33,9 @@ def main():
     direct.remove(torch)
     plain = [line for line in requires("torch") if "extra ==" not in line]
     direct += [line for line in plain if not CUDA.match(line)]
-    subprocess.run(
-        [*UV.split(), *sys.argv[1:]],
-        input="\n".join([*direct, BUILDING]),
-        cwd=ROOT,
-        text=True,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    lines = LOCK.read_text(encoding="utf-8").splitlines(keepends=True)
-    body = "".join(line for line in lines if not line.startswith("#"))
+    command, packages = [*UV.split(), *sys.argv[1:]], "\n".join([*direct, BUILDING])
+    subprocess.run(command, input=packages, cwd=ROOT, text=True, check=True)
+    body = LOCK.read_text(encoding="utf-8")
     LOCK.write_text(HEADER.format(torch=torch) + body, encoding="utf-8")
 
 

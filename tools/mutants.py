@@ -64,34 +64,22 @@ def mutants():
     return rows
 
 
-def failure(folder, files, mark=""):
-    """The first test of this mark that fails in these files; None if none does."""
+def failure(folder, module, mark=""):
+    """The first test of this mark nearest to the module that fails; None if none."""
+    names = NEAREST.get(module, [module.rpartition("/")[2]])
+    files = [file for n in names for file in folder.glob(f"tests/utils/**/test_{n}.py")]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", mark, *files]
+    own = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    how = {"cwd": folder, "env": os.environ | own, "timeout": PATIENCE}
     try:
-        process = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-m", mark, *files],
-            cwd=folder,
-            env=os.environ
-            | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=PATIENCE,
-        )
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, **how)
     except subprocess.TimeoutExpired:
         return "time"
-    if process.returncode in (0, 5):  # 5: there is no such test, as where none is slow
+    if done.returncode in (0, 5):  # 5: there is no such test, as where none is slow
         return None
-    if process.returncode > 2:  # pytest could not do its work: nothing is known
-        raise SystemExit(
-            f"pytest ended with code {process.returncode}:\n{process.stdout}"
-        )
-    return re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", process.stdout, re.M)[1]
-
-
-def nearest(folder, module):
-    """The test files of a module."""
-    names = NEAREST.get(module, [module.rpartition("/")[2]])
-    found = [folder.glob(f"tests/utils/**/test_{name}.py") for name in names]
-    return [file for files in found for file in files]
+    if done.returncode > 2:  # pytest could not do its work: nothing is known
+        raise SystemExit(f"pytest ended with code {done.returncode}:\n{done.stdout}")
+    return re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", done.stdout, re.M)[1]
 
 
 def main(names):
@@ -100,21 +88,19 @@ def main(names):
     caught = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        tracked = subprocess.check_output(
-            ["git", "ls-files", "-z"], cwd=ROOT, text=True
-        )
-        for name in tracked.split("\0")[:-1]:
+        listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
+        for name in listed.split("\0")[:-1]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-        files = {file for mutant in chosen for file in nearest(folder, mutant.module)}
-        if test := failure(folder, sorted(files)):
-            raise SystemExit(f"without any mutant, a test fails: {test}")
+        for module in {mutant.module for mutant in chosen}:
+            if test := failure(folder, module):
+                raise SystemExit(f"without any mutant, a test fails: {test}")
         for mutant in chosen:
             path = folder / "utils" / f"{mutant.module}.py"
             right = path.read_text(encoding="utf-8")
             path.write_text(mutant.code(), encoding="utf-8")
-            files = nearest(folder, mutant.module)
-            test = failure(folder, files, "not slow") or failure(folder, files, "slow")
+            tried = (failure(folder, mutant.module, m) for m in ("not slow", "slow"))
+            test = next(filter(None, tried), None)
             path.write_text(right, encoding="utf-8")
             caught += bool(test)
             print(f"{mutant.module:17}  {mutant.name:47}  {test or '-'}", flush=True)

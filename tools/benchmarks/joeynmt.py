@@ -4,7 +4,7 @@ JoeyNMT (Kreutzer et al., 2019) is a toolkit for learners, too. The course doesn
 depend on it; what is needed of it goes to a folder of its own:
 
     .venv/bin/pip install --target build/joeynmt --no-deps joeynmt==2.3.0 zipp \
-        subword-nmt tensorboard protobuf "importlib-metadata<9"
+        subword-nmt tensorboard absl-py protobuf "importlib-metadata<9"
     PYTHONPATH=build/joeynmt .venv/bin/python -m tools.benchmarks.joeynmt
 
 Both read the same ids of Multi30k in the same batches, and `utils.training.train_step`
@@ -117,32 +117,32 @@ def measure_speed(vocabs, batches, rounds):
 
 
 def train(update, loader, minutes, rate):
-    """Update for so many minutes of processor time; returns how often.
+    """Update for so many minutes of processor time; returns the epochs.
 
     The learning rate rises to `rate` in the first twentieth of them, then falls to 0.
     """
-    begun, epochs = time.process_time(), map(loader.epoch, count())
-    for updates, batch in enumerate(chain.from_iterable(epochs)):
+    begun, batches = time.process_time(), map(loader.epoch, count())
+    for updates, batch in enumerate(chain.from_iterable(batches)):
         share = (time.process_time() - begun) / (60 * minutes)
         if share >= 1:
-            return updates
+            return updates / len(loader)
         update(batch, rate * min(20 * share, 1 - share))
 
 
 def measure_quality(corpus, vocabs, loader, minutes, rates):
     """Rows: loss and greedy BLEU of the validation split, after the same minutes."""
-    sources = [pair.source for pair in corpus["valid"]]
-    references, lang = corpus.target_texts("valid"), corpus.target_lang
-    valid = BatchLoader(corpus["valid"], *vocabs, bucketed=False, shuffle=False)
+    pairs, references = corpus["valid"], corpus.target_texts("valid")
+    valid = BatchLoader(pairs, *vocabs, bucketed=False, shuffle=False)
     for side, rate in product(("JoeyNMT", "by hand"), rates):
         model, update = start(side, vocabs)
-        epochs = train(update, loader, minutes, rate) / len(loader)
+        epochs = train(update, loader, minutes, rate)
         nats = evaluate_loss(model, valid, SIDES[side])
         if side == "JoeyNMT":
             texts = list(joey_texts(model, valid, vocabs[1]))
         else:
-            texts = [found.text for found in translate(model, sources, *vocabs)]
-        bleu = text_scores(texts, references, lang)["bleu"]
+            found = translate(model, [pair.source for pair in pairs], *vocabs)
+            texts = [one.text for one in found]
+        bleu = text_scores(texts, references, corpus.target_lang)["bleu"]
         size = sum(p.numel() for p in model.parameters())
         yield [side, f"{size:,}", rate, f"{epochs:.1f}", f"{nats:.3f}", f"{bleu:.1f}"]
 

@@ -31,14 +31,15 @@ def execute(path):
     folder = {"metadata": {"path": str(path.parent)}}
     begun = time.perf_counter()
     NotebookClient(book, timeout=None, resources=folder).execute()
-    seconds = time.perf_counter() - begun
-    processor, megabytes = used_by_the_kernel()
-    ran = [cell for cell in book.cells if "execution" in cell.metadata]
-    slowest = max(ran, key=seconds_of)
-    size = len(book.cells), sum(len(text.split()) for text in texts)
-    took = round(seconds), said(book), round(processor), round(megabytes)
-    slow = f"{slowest.execution_count}: {seconds_of(slowest):.0f} s"
-    return dict(zip(HEAD, [path.stem, *size, *took, slow], strict=True))
+    took = [round(time.perf_counter() - begun), said(book)]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the kernel
+    peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)  # bytes
+    took += [round(used.ru_utime + used.ru_stime), round(peak / 1e6)]
+    cells = [cell for cell in book.cells if "execution" in cell.metadata]
+    slow = max(cells, key=seconds_of)
+    took.append(f"{slow.execution_count}: {seconds_of(slow):.0f} s")
+    size = [len(book.cells), sum(len(text.split()) for text in texts)]
+    return dict(zip(HEAD, [path.stem, *size, *took], strict=True))
 
 
 def said(book):
@@ -56,13 +57,6 @@ def seconds_of(cell):
         for status in ("busy", "idle")  # in UTC: ...Z
     )
     return (ended - begun).total_seconds()
-
-
-def used_by_the_kernel():
-    """Seconds of processor, and peak memory in MB, of what this process started."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)  # bytes
-    return used.ru_utime + used.ru_stime, peak / 1e6
 
 
 def sums(rows):

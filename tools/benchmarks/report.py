@@ -1,10 +1,10 @@
 """The benchmarks' tables, and the machine that they were made on, for the README."""
 
-import importlib.metadata
 import os
 import platform
-import statistics
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -20,22 +20,20 @@ class Row(NamedTuple):
     what: str
     values: list
     unit: str = "×"
-    at_least: float | None = None
-    at_most: float | None = None
+    asked: tuple | None = None  # ("at least", 1.4), or ("at most", 6)
     note: str = ""
 
     def cells(self):
-        middle, unit = statistics.median(self.values), self.unit
-        figure = f"**{middle:.3g}{unit}**"
-        figure += f" ({min(self.values):.3g} to {max(self.values):.3g})"
-        asked = reached = ""
-        if self.at_least is not None:
-            asked = f"at least {self.at_least:g}{unit}"
-            reached = verdict(middle >= self.at_least)
-        if self.at_most is not None:
-            asked = f"at most {self.at_most:g}{unit}"
-            reached = verdict(middle <= self.at_most)
-        return [self.what, figure, asked, reached, self.note]
+        low, middle, high = (f(self.values) for f in (min, median, max))
+        figure, asked = (
+            f"**{middle:.3g}{self.unit}** ({low:.3g} to {high:.3g})",
+            ["", ""],
+        )
+        if self.asked:
+            end, limit = self.asked
+            reached = middle >= limit if end == "at least" else middle <= limit
+            asked = [f"{end} {limit:g}{self.unit}", verdict(reached)]
+        return [self.what, figure, *asked, self.note]
 
 
 def verdict(reached):
@@ -59,11 +57,11 @@ def table(name, head, rows, path=README):
 
 def write(name, text, path=README):
     """Put a text between the two comments that have this name, with the machine's."""
-    page = path.read_text(encoding="utf-8")
-    before, start, rest = page.partition(f"<!-- {name} -->\n")
-    _, end, after = rest.partition(f"<!-- end of {name} -->\n")
-    if not start or not end:
+    page, start = path.read_text(encoding="utf-8"), f"<!-- {name} -->\n"
+    end = f"<!-- end of {name} -->\n"
+    if start not in page or end not in page:
         raise ValueError(f"{path} has no place for {name}: two comments")
+    before, after = page.split(start)[0], page.split(end)[1]
     text = f"{before}{start}\n{machine()}\n\n{text}\n\n{end}{after}"
     path.write_text(text, encoding="utf-8")
 
@@ -73,7 +71,6 @@ def machine():
     return (
         f"Measured on: {processor()} ({torch.backends.cpu.get_cpu_capability()}), "
         f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, "
-        f"{platform.system()} {platform.machine()}; "
-        f"Python {platform.python_version()}, torch {torch.__version__}, "
-        f"d2l {importlib.metadata.version('d2l')}."
+        f"{platform.system()} {platform.machine()}; Python "
+        f"{platform.python_version()}, torch {torch.__version__}, d2l {version('d2l')}."
     )

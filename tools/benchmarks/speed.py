@@ -1,4 +1,4 @@
-"""`make bench`: the speed of a training step, of decoding and of the start.
+"""`make bench`: the speed of a training step and of decoding.
 
 The sides of a comparison do the same work, which is checked, and take turns. What is
 compared is a ratio within one round. The tables go to the README beside this file.
@@ -6,11 +6,10 @@ Letters as in `utils.seq2seq`.
 """
 
 import random
-import statistics
-import subprocess
-import sys
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -56,8 +55,8 @@ def in_turn(sides, settings):
     """
     threads, names = torch.get_num_threads(), list(sides)
     timers = {
-        name: Timer("f()", globals={"f": function}, num_threads=threads)
-        for name, function in sides.items()
+        name: Timer("f()", globals={"f": f}, num_threads=threads)
+        for name, f in sides.items()
     }
     taken = {name: [] for name in names}
     for number in range(settings.rounds):
@@ -73,11 +72,7 @@ def ratios(dividends, divisors):
 
 def in_words(taken):
     """The median of each side, in milliseconds."""
-    medians = {name: 1000 * statistics.median(each) for name, each in taken.items()}
-    return ", ".join(f"{name} {value:.1f} ms" for name, value in medians.items())
-
-
-# --- a training step ------------------------------------------------------------------
+    return ", ".join(f"{name} {1000 * median(s):.1f} ms" for name, s in taken.items())
 
 
 def random_batch(settings, S, shortest):
@@ -91,29 +86,25 @@ def random_batch(settings, S, shortest):
     return Batch.from_ids(side(), side())
 
 
-def our_model(settings):
-    """The course's model, whose encoder reads in one direction, as d2l's does."""
+def models(settings):
+    """The course's model, which reads in one direction, and the same of d2l's parts."""
     torch.manual_seed(0)
     V, E, H = settings[:3]
-    return build_model("attention", V, V, E, H)
-
-
-def reference(model):
-    """The same model of d2l's parts, with a copy of the weights."""
-    parts = reference_encoder(model.encoder), reference_decoder(model.decoder)
-    return load_d2l().EncoderDecoder(*parts)
+    ours = build_model("attention", V, V, E, H)
+    parts = reference_encoder(ours.encoder), reference_decoder(ours.decoder)
+    return ours, load_d2l().EncoderDecoder(*parts)
 
 
 def our_step(settings, batch, side):
     """A function: one step of ours, with Adam as the Trainer has it."""
-    model = our_model(settings)
+    model, _ = models(settings)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     return partial(train_step, model, batch, optimizer, loss_function=LOSSES[side])
 
 
 def d2l_step(settings, batch):
     """A function: one step as in `d2l.train_seq2seq`, without its bookkeeping."""
-    d2l, net = load_d2l(), reference(our_model(settings))
+    d2l, (_, net) = load_d2l(), models(settings)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 
     def step():
@@ -134,53 +125,47 @@ def check_same_step(model, net, batch, tolerance=1e-4):
     of the last word, where ours does. The book's loss is a known multiple of this one.
     """
     model.train(), net.train()
+    real = batch.target_out != PAD_ID
     states, _ = net.encoder(batch.source)  # (S, B, H)
     last = states[batch.source_lens - 1, torch.arange(len(batch.source))]  # (B, H)
     state = net.decoder.init_state((states, last[None]), batch.source_lens)
-    theirs = net.decoder(batch.target_in, state)[0]
+    theirs, _ = net.decoder(batch.target_in, state)
     ours, _ = model(batch.source, batch.target_in, batch.source_lens)
-    real = batch.target_out != PAD_ID
-    pairs = [("scores", ours[real], theirs[real])]
-    their_loss = masked_cross_entropy(theirs, batch.target_out)
-    expected = gradients(net, their_loss)
-    for side, loss in LOSSES.items():
-        our_loss = loss(model, batch)
-        found = gradients(model, our_loss)
-        assert found.keys() == expected.keys(), "the sides' parameters differ"
-        pairs.append((f"loss, {side}", our_loss, their_loss))
-        pairs += [(f"{name}, {side}", found[name], expected[name]) for name in found]
-    for what, one, other in pairs:
-        difference, largest = (one - other).abs().max(), other.abs().max()
-        if not difference <= tolerance * largest:
-            raise AssertionError(f"{what}: the sides differ by {difference:.2g}")
+    loss = masked_cross_entropy(theirs, batch.target_out)
+    wanted = {"scores": theirs[real], **gradients(net, loss)}
+    for loss_of in LOSSES.values():
+        found = {"scores": ours[real], **gradients(model, loss_of(model, batch))}
+        assert found.keys() == wanted.keys(), "the sides' parameters differ"
+        for name, value in wanted.items():
+            most = tolerance * value.abs().max().item()
+            torch.testing.assert_close(
+                found[name], value, rtol=0, atol=most, msg=f"{name}: {{}}".format
+            )
 
 
 def gradients(module, loss):
     names, parameters = zip(*module.named_parameters(), strict=True)
-    return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
+    found = torch.autograd.grad(loss, parameters)
+    return {"loss": loss, **dict(zip(names, found, strict=True))}
 
 
 def training_steps(settings):
     """Rows: a step on a padded batch, plain and by hand, against d2l's."""
     for S in settings.lengths:
         batch = random_batch(settings, S, shortest=S // 2)
-        model = our_model(settings)
-        check_same_step(model, reference(model), batch)
+        check_same_step(*models(settings), batch)
         sides = {side: our_step(settings, batch, side) for side in LOSSES}
         taken = in_turn(sides | {"d2l": d2l_step(settings, batch)}, settings)
         note = in_words(taken)
         for ours, other in (("plain", "d2l"), ("by hand", "d2l"), ("by hand", "plain")):
-            yield Row(
+            what = (
                 f"training step, S = T = {S}, lengths from {S // 2}: {ours}, as many "
-                f"times as fast as {other}",
-                ratios(taken[other], taken[ours]),
-                at_least=ASKED.get(S, {}).get(ours) if other == "d2l" else None,
-                note=note,
+                f"times as fast as {other}"
             )
+            least = ASKED.get(S, {}).get(ours) if other == "d2l" else None
+            asked = least and ("at least", least)
+            yield Row(what, ratios(taken[other], taken[ours]), asked=asked, note=note)
             note = ""  # said once
-
-
-# --- decoding, and the start ----------------------------------------------------------
 
 
 def decoding(settings):
@@ -201,32 +186,15 @@ def decoding(settings):
     speeds = [len(pairs) / seconds for seconds in taken["greedy"]]
     note = f"{len(pairs)} sentences of the Village at once"
     yield Row("greedy decoding", speeds, " sentences a second", note=note)
-    yield Row(
-        "a beam of 5, as many times the time of greedy decoding",
-        ratios(taken["a beam of 5"], taken["greedy"]),
-        at_most=6,
-        note=in_words(taken),
-    )
-
-
-def start(settings):
-    """Rows: seconds until the commands for one's own text are imported."""
-    modules = {"torch": "torch", "both": "utils.train, utils.translate"}
-    sides = {
-        name: partial(subprocess.check_call, [sys.executable, "-c", f"import {names}"])
-        for name, names in modules.items()
-    }
-    taken = in_turn(sides, settings._replace(calls=1))
-    beyond = [b - a for a, b in zip(taken["torch"], taken["both"], strict=True)]
-    what = "importing utils.train and utils.translate, beyond torch"
-    yield Row(what, beyond, " s", note=in_words(taken))
+    what = "a beam of 5, as many times the time of greedy decoding"
+    times = ratios(taken["a beam of 5"], taken["greedy"])
+    yield Row(what, times, asked=("at most", 6), note=in_words(taken))
 
 
 def main(settings, path=report.README):
-    parts = training_steps, decoding, start
-    rows = (row.cells() for measured in parts for row in measured(settings))
+    rows = chain(training_steps(settings), decoding(settings))
     head = ["what", "median (lowest to highest)", "asked", "", "in full"]
-    report.table("speed", head, rows, path)
+    report.table("speed", head, (row.cells() for row in rows), path)
 
 
 if __name__ == "__main__":

@@ -12,15 +12,10 @@ EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choice
     parts tasks copying beside processes""".split()
 ON_REAL_TEXT = """real_text told_apart beams own_text fine_tuning gold""".split()
 
-
-def main(*names):
-    for name in names:
-        if name not in EXPERIMENTS + ON_REAL_TEXT:
-            known = ", ".join(EXPERIMENTS + ON_REAL_TEXT)
-            sys.exit(f"no experiment {name!r}: choose among {known}")
-    for name in names or EXPERIMENTS:
-        measure(name)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    names, known = sys.argv[1:] or EXPERIMENTS, EXPERIMENTS + ON_REAL_TEXT
+    for name in names:
+        if name not in known:
+            sys.exit(f"no experiment {name!r}: choose among {', '.join(known)}")
+    for name in names:
+        measure(name)

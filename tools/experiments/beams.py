@@ -7,9 +7,10 @@ text must be there: see the README.
 """
 
 from itertools import product
+from statistics import fmean
 
-from tools.experiments.provenance import data_file, read
-from tools.experiments.runs import share
+from tools.experiments.provenance import read
+from tools.experiments.runs import every
 from utils.checkpoint import load_checkpoint
 from utils.data import Batch, BatchLoader, cut
 from utils.decoding import beam_search
@@ -32,16 +33,13 @@ SETTINGS = {
     "max_rows": 5_000,
     "control": {"label_smoothing": 0.0},
 }
-
-
-def plan(done):
-    return [{"model": name, "seed": 0} for name in MODELS]
+plan = every(model=MODELS, seed=[0])
 
 
 def load(settings, name, seed):
     """A model, its vocabularies, its corpus; what is said of the control's training."""
-    corpus, file = read(MODELS[name][0]), f"models/{MODELS[name][1]}.safetensors"
-    saved = load_checkpoint(data_file(file))
+    text, file = MODELS[name]
+    corpus, saved = read(text), load_checkpoint(read(f"models/{file}.safetensors"))
     if name != CONTROL:
         return saved.model, saved[1:3], corpus, {}
     chosen = {**saved.notes["settings"], **settings["control"], "seed": seed}
@@ -50,31 +48,21 @@ def load(settings, name, seed):
     return model, vocabs, corpus, {"best_epoch": best, "valid_losses": losses}
 
 
-def search(model, pairs, vocabs, beam_size, length_penalty):
+def words_of(ids, vocab):
+    """The words of a translation; of real text, those that BLEU counts."""
+    real, ids = isinstance(vocab, SubwordVocab), ids.tolist()
+    return words_13a(vocab.decode(ids)) if real else vocab.to_words(ids)
+
+
+def search(model, pairs, vocabs, **options):
     """For each pair the words of its translation, and their log-probability."""
     found = []
     for part in cut(pairs, 50):
         source, lens, *_ = Batch.from_pairs(part, *vocabs)
-        ids, log_probs, _ = beam_search(
-            model, source, lens, beam_size, length_penalty=length_penalty
-        )
-        rows = zip(ids.tolist(), log_probs.tolist(), strict=True)
+        ids, log_probs, _ = beam_search(model, source, lens, **options)
+        rows = zip(ids, log_probs.tolist(), strict=True)
         found += [(words_of(row, vocabs[1]), log_prob) for row, log_prob in rows]
     return found
-
-
-def words_of(ids, vocab):
-    """The words of a translation; of real text, those that BLEU counts."""
-    real = isinstance(vocab, SubwordVocab)
-    return words_13a(vocab.decode(ids)) if real else vocab.to_words(ids)
-
-
-def search_exactly(model, pairs, vocabs, max_rows):
-    """The same by exact search; and for each whether the search went through."""
-    batches = [Batch.from_pairs([pair], *vocabs) for pair in pairs]
-    rows = [exact_search(model, b.source, b.source_lens, max_rows) for b in batches]
-    found = [(words_of(ids.tolist(), vocabs[1]), log_prob) for ids, log_prob, _ in rows]
-    return found, [certain for _, _, certain in rows]
 
 
 def judge(found, best, greedy, references):
@@ -85,42 +73,46 @@ def judge(found, best, greedy, references):
     against greedy decoding; gain_range: of other sentences of this kind.
     """
     texts, plain = ([words for words, _ in side] for side in (found, greedy))
-    score, n = bleu(texts, references), len(found)
+    score = bleu(texts, references)
 
     def below(other, margin=1e-4):  # of rounding
         rows = zip(found, other, strict=True)
-        return share([ours[1] < theirs[1] - margin for ours, theirs in rows], 4)
+        return round(fmean(a[1] < b[1] - margin for a, b in rows), 4)
 
     return {
         "bleu": round(score, 2),
         "gain": round(score - bleu(plain, references), 2),
         "gain_range": [round(x, 2) for x in gain_range(texts, plain, references)],
-        "log_prob": round(sum(log_prob for _, log_prob in found) / n, 4),
+        "log_prob": round(sum(log_prob for _, log_prob in found) / len(found), 4),
         "length_ratio": round(sum(map(len, texts)) / sum(map(len, references)), 4),
         "search_errors": below(best),
         "below_greedy": below(greedy),
-        "empty": share([not text for text in texts], 4),
+        "empty": round(fmean(not text for text in texts), 4),
     }
 
 
 def run(settings, model, seed):
     """All searches of one model; its validation loss, in nats a word or piece."""
     model, vocabs, corpus, told = load(settings, model, seed)
-    pairs, found = corpus["test"][: settings["sentences"]], {}
-    for penalty, size in product(settings["length_penalties"], settings["beam_sizes"]):
-        found[penalty, size] = search(model, pairs, vocabs, size, penalty)
-    exact, certain = search_exactly(model, pairs, vocabs, settings["max_rows"])
-    rows = zip(*found.values(), exact, strict=True)
-    best = [max(row, key=lambda one: one[1]) for row in rows]
-    ids = Batch.from_pairs(pairs, *vocabs).target_out.tolist()
-    about = best, found[0.0, 1], [words_of(row, vocabs[1]) for row in ids]
+    pairs, target = corpus["test"][: settings["sentences"]], vocabs[1]
+    ways = product(settings["length_penalties"], settings["beam_sizes"])
+    ways = [{"beam_size": size, "length_penalty": penalty} for penalty, size in ways]
+    found = [search(model, pairs, vocabs, **way) for way in ways]
+    batches = (Batch.from_pairs([pair], *vocabs) for pair in pairs)
+    rows = [exact_search(model, *each[:2], settings["max_rows"]) for each in batches]
+    exact = [(words_of(ids, target), log_prob) for ids, log_prob, _ in rows]
+    best = [max(row, key=lambda one: one[1]) for row in zip(*found, exact, strict=True)]
+    ids = Batch.from_pairs(pairs, *vocabs).target_out
+    about = best, found[0], [words_of(row, target) for row in ids]  # greedy first
     loader = BatchLoader(corpus["valid"], *vocabs, 128, shuffle=False)
     return {
         **told,
         "valid_loss": round(evaluate_loss(model, loader), 4),
         "beams": [
-            {"beam_size": size, "length_penalty": penalty, **judge(one, *about)}
-            for (penalty, size), one in found.items()
+            {**way, **judge(one, *about)} for way, one in zip(ways, found, strict=True)
         ],
-        "exact": {"certain": share(certain, 4), **judge(exact, *about)},
+        "exact": {
+            "certain": round(fmean(certain for *_, certain in rows), 4),
+            **judge(exact, *about),
+        },
     }

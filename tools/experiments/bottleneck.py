@@ -3,8 +3,8 @@
 Notebook 02 reads what is stored.
 """
 
-from tools.experiments.runs import aer_of, build, trained, translations, village
-from utils.metrics import bleu, quality_by_length
+from tools.experiments.runs import build, every, scored, translations, village
+from utils.metrics import quality_by_length
 
 SETTINGS = {
     "embed_size": 64,
@@ -13,30 +13,21 @@ SETTINGS = {
     "lr": 6e-3,
     "buckets": [(3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30)],
 }
-
-
-def plan(done):
-    return [
-        {"num_hiddens": size, "seed": seed}
-        for seed in (0, 1)
-        for size in (32, 128, 256)
-    ]
+plan = every(seed=(0, 1), num_hiddens=(32, 128, 256))
 
 
 def run(settings, num_hiddens, seed):
     """Train one fixed-context model."""
-    about = {"direction": "en-fr", **settings, "num_hiddens": num_hiddens}
-    return {"num_hiddens": num_hiddens, **measured("fixed", seed, about)}
+    about = {**settings, "num_hiddens": num_hiddens, "seed": seed}
+    found = by_length({"kind": "fixed", "direction": "en-fr", **about})
+    return {"num_hiddens": num_hiddens, **found}
 
 
-def measured(kind, seed, about):
-    """Train a model; its losses, and of the test split BLEU, by length, and AER."""
+def by_length(about):
+    """Train a model; the figures of `scored`, and BLEU by source length."""
     corpus, vocabs = village(about["direction"])
-    model, test = build(kind, vocabs, seed, about), corpus["test"]
-    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, about)
-    sides = translations(model, test, vocabs)
-    lengths = [len(pair.source) for pair in test]
+    model, test = build(vocabs, about), corpus["test"]
+    figures = scored(model, corpus, vocabs, about)
+    lengths, sides = [len(p.source) for p in test], translations(model, test, vocabs)
     rows = quality_by_length(lengths, *sides, about["buckets"])
-    figures["bleu"] = round(bleu(*sides), 2)
-    figures["bleu_by_length"] = [round(row.score, 2) for row in rows]
-    return figures | {"aer": aer_of(model, test, vocabs) if kind != "fixed" else None}
+    return {**figures, "bleu_by_length": [round(row.score, 2) for row in rows]}

@@ -14,15 +14,6 @@ from utils.data import Batch
 from utils.text import UNK_ID
 
 RATES = 0.003, 0.006, 0.012
-SETTINGS = {
-    "direction": "en-fr",
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
-    "max_words": 15,
-    "erased": 200,
-}
 ADDITIVE = {"score": "additive"}
 LUONG = {**ADDITIVE, "kind": "luong", "feed": "attentional"}
 ARMS = {  # what differs from SETTINGS, and from the decoder of notebook 05
@@ -40,17 +31,22 @@ ARMS = {  # what differs from SETTINGS, and from the decoder of notebook 05
     "fixed context": {"kind": "fixed"},
     "untrained": ADDITIVE,
 }
-SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
-ONE_BUDGET = "one direction", "Luong, dot"
-ERASED = "untrained", "fixed context", "dot", "general", "additive"
+SETTINGS = {
+    "direction": "en-fr",
+    **runs.SIZES,
+    "max_words": 15,
+    "erased": 200,
+    "arms": ARMS,  # so a stored run counts only if its arm was this one
+}
+ERASED = "untrained", "fixed context", "dot", "additive"
 
 
 def plan(done):
     """The runs: an untrained model; each arm at its own rate, most at both budgets."""
     named = [{"arm": "untrained", "seed": seed} for seed in runs.SEEDS]
     for arm in list(ARMS)[:-1]:
-        budgets = runs.BUDGETS[: 1 if arm in ONE_BUDGET else 2]
-        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
+        short = {"num_epochs": [4]} if arm in ("one direction", "Luong, dot") else None
+        named += runs.at_own_rate(done, {"arm": arm}, RATES, short or runs.BUDGETS)
     return named
 
 
@@ -72,27 +68,26 @@ def erasure(pair, model, vocabs):
 def agreement(model, pairs, vocabs):
     """How often the word whose erasure hurts most is linked; and the most attended."""
     drops = [erasure(pair, model, vocabs) for pair in pairs]
-    found = {"erased_gold": gold_hits(drops, pairs)}
+    found = {"erased_gold": round(gold_hits(drops, pairs), 3)}
     if model.config["kind"] != "fixed":
         weights = forced_weights(model, pairs, vocabs)
-        found["attended_gold"] = gold_hits(weights, pairs)
-    return {name: round(hits, 3) for name, hits in found.items()}
+        found["attended_gold"] = round(gold_hits(weights, pairs), 3)
+    return found
 
 
 def run(settings, arm, seed, num_epochs=0, lr=None):
     """Train one arm with one seed; its figures on the test split."""
-    about = {"kind": "attention", **settings, **ARMS[arm]}
-    vocabs, pairs, valid, test = runs.short_sentences(about)
-    model, figures = runs.build(about["kind"], vocabs, seed, about), {}
+    about = {"kind": "attention", **settings, **ARMS[arm], "seed": seed}
+    corpus, vocabs = runs.village(about["direction"])
+    model, corpus = runs.build(vocabs, about), runs.short(corpus, about)
     if "scaled" in about:
         H = about["num_hiddens"]
         model.decoder.attention = BilinearAttention(H, H, scaled=True)
     if num_epochs:
         about |= {"num_epochs": num_epochs, "lr": lr}
-        figures = runs.trained(model, pairs, valid, vocabs, seed, about)
-        figures["bleu"] = runs.bleu_of(model, test, vocabs)
-    if about["kind"] != "fixed":
-        figures["aer"] = runs.aer_of(model, test, vocabs)
+        figures = runs.scored(model, corpus, vocabs, about)
+    else:
+        figures = {"aer": runs.aer_of(model, corpus["test"], vocabs)}
     if arm in ERASED and num_epochs <= 4:
-        figures |= agreement(model, test[: settings["erased"]], vocabs)
+        figures |= agreement(model, corpus["test"][: settings["erased"]], vocabs)
     return figures

@@ -6,43 +6,28 @@ things are words that no corpus has. In dates every character is known. Both dec
 have one vocabulary for both sides. Notebook 12 reads what is stored.
 """
 
+from statistics import fmean
+
 from tools.experiments.provenance import read
-from tools.experiments.runs import at_own_rate, build, trained
+from tools.experiments.runs import SIZES, build, each_at_own_rate, trained
 from utils.decoding import translate_tokens
-from utils.metrics import bleu, exact_match
+from utils.metrics import exact_match
 from utils.tasks import LEFT_OUT, UNSEEN, exchange
 from utils.text import UNK
 
-SETTINGS = {
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
-    "left_out": LEFT_OUT,
-    "dates": {"corpus": "dates", "budgets": [3, 9], "rates": [0.005, 0.01, 0.02]},
-    "headlines": {
-        "corpus": "headlines",
-        "budgets": [3, 9],
-        "rates": [0.005, 0.01, 0.02],
-    },
-    "names": {
-        "corpus": "Village en-fr",
-        "budgets": [4, 12],
-        "rates": [0.003, 0.006, 0.012],
-    },
+MADE = {"budgets": [3, 9], "rates": [0.005, 0.01, 0.02]}
+VILLAGE = {"budgets": [4, 12], "rates": [0.003, 0.006, 0.012]}
+TASKS = {
+    "dates": {"corpus": "dates", **MADE},
+    "headlines": {"corpus": "headlines", **MADE},
+    "names": {"corpus": "Village en-fr", **VILLAGE},
 }
-
-
-def plan(done):
-    """Both decoders on each task at their own rates, at the task's two budgets."""
-    named = []
-    for task in ("dates", "headlines", "names"):
-        about = SETTINGS[task]
-        budgets = [{"num_epochs": n} for n in about["budgets"]]
-        for kind in ("attention", "pointer"):
-            arm = {"task": task, "kind": kind}
-            named += at_own_rate(done, arm, about["rates"], budgets)
-    return named
+SETTINGS = {**SIZES, "left_out": LEFT_OUT, **TASKS}
+plan = each_at_own_rate(
+    ({"task": task, "kind": kind}, about["rates"], {"num_epochs": about["budgets"]})
+    for task, about in TASKS.items()
+    for kind in ("attention", "pointer")
+)
 
 
 def tested(task, corpus, vocab):
@@ -53,58 +38,46 @@ def tested(task, corpus, vocab):
         found["known"] = [
             pair for pair in corpus["test"] if all(w in vocab for w in pair.target)
         ]
-    if task == "names":
-        new = [pair for pair in corpus["test"] if "new-name" in pair.tags]
-        found["new-name"] = [
-            pair for pair in new if not all(w in vocab for w in pair.target)
-        ]
     return found
-
-
-def figures(sides, vocab):
-    """exact, BLEU, and the share of the unknown target words that are written."""
-    unknown = [
-        word in words
-        for words, target in zip(*sides, strict=True)
-        for word in target
-        if word not in vocab
-    ]
-    found = {"exact": round(exact_match(*sides), 4), "bleu": round(bleu(*sides), 2)}
-    if unknown:
-        found |= {"unknown": round(sum(unknown) / len(unknown), 4)}
-        found["unknown_words"] = len(unknown)
-    return found
-
-
-def replaced(result):
-    """The words, for each <unk> the source word looked at most (Jean et al., 2015)."""
-    looks = zip(result.words, result.attention_weights, strict=False)
-    return [
-        result.source_tokens[int(row.argmax())] if word == UNK else word
-        for word, row in looks
-    ]
 
 
 def score(model, pairs, vocabs):
-    """`figures` of greedy translations, and of those without attention's <unk>."""
-    results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
-    targets = [list(pair.target) for pair in pairs]
-    sides = [result.words for result in results], targets
-    found = {"count": len(pairs), **figures(sides, vocabs[0])}
+    """`figures` of greedy translations; replaced: of what attention alone can do.
+
+    That is, the source word looked at most for each <unk> (Jean et al., 2015).
+    """
+    results = translate_tokens(model, [pair.source for pair in pairs], *vocabs)
+    found = figures([result.words for result in results], pairs, vocabs[0])
     if model.config["kind"] == "attention" and "unknown" in found:
-        found["replaced"] = figures((list(map(replaced, results)), targets), vocabs[0])
-    return found
+        found["replaced"] = figures(map(replaced, results), pairs, vocabs[0])
+    return {"count": len(pairs), **found}
 
 
-def run(settings, task, kind, seed, num_epochs, lr):
+def replaced(result):
+    looks = result.attention_weights.argmax(dim=1).tolist()
+    words = zip(result.words, looks, strict=False)
+    return [result.source_tokens[j] if word == UNK else word for word, j in words]
+
+
+def figures(written, pairs, vocab):
+    """exact, and the share of the unknown target words that are written."""
+    written, targets = list(written), [pair.target for pair in pairs]
+    unknown = [
+        word in words
+        for words, target in zip(written, targets, strict=True)
+        for word in target
+        if word not in vocab
+    ]
+    found = {"exact": round(exact_match(written, targets), 4)}
+    return found | ({"unknown": round(fmean(unknown), 4)} if unknown else {})
+
+
+def run(settings, task, **plan):
     """Train one model; its figures on everything that is tested."""
-    corpus = read(settings[task]["corpus"])
+    corpus, about = read(settings[task]["corpus"]), {**settings, **plan}
     left_out = settings["left_out"].get(task, ())
-    vocabs = corpus.shared_vocabs(left_out, extends=kind == "pointer")
-    model = build(kind, vocabs, seed, settings)
-    about = {**settings, "num_epochs": num_epochs, "lr": lr}
-    found = trained(model, corpus["train"], corpus["valid"], vocabs, seed, about)
-    pairs = tested(task, corpus, vocabs[0])
-    return found | {
-        "splits": {name: score(model, pairs[name], vocabs) for name in pairs}
-    }
+    vocabs = corpus.shared_vocabs(left_out, extends=about["kind"] == "pointer")
+    model = build(vocabs, about)
+    found = trained(model, corpus, vocabs, about)
+    pairs = tested(task, corpus, vocabs[0]).items()
+    return found | {"splits": {name: score(model, p, vocabs) for name, p in pairs}}

@@ -6,6 +6,7 @@ there. Sizes, batches, epochs and rate are that notebook's. An annotation h_j ha
 """
 
 from tools.experiments import bottleneck
+from tools.experiments.runs import SEEDS, every
 
 SETTINGS = {
     "direction": "en-fr",
@@ -20,13 +21,9 @@ ARMS = {
     "attention, one way": {"kind": "attention", "bidirectional": False},
     "fixed, both ways": {"kind": "fixed", "bidirectional": True},
 }
-
-
-def plan(done):
-    return [{"arm": arm, "seed": seed} for seed in range(3) for arm in ARMS]
+plan = every(seed=SEEDS, arm=ARMS)
 
 
 def run(settings, arm, seed):
     """Train one model; its losses, BLEU by length, and AER."""
-    about = {**settings, **ARMS[arm]}
-    return bottleneck.measured(about["kind"], seed, about)
+    return bottleneck.by_length({**settings, **ARMS[arm], "seed": seed})

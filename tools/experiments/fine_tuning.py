@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tools.experiments.provenance import read
 from tools.experiments.real_text import scores, texts
-from utils import by_hand
+from tools.experiments.runs import SEEDS, every
 from utils.checkpoint import Checkpoint
 from utils.metrics import text_scores
 from utils.recipe import FROM_MODEL, Settings, fit
@@ -25,48 +25,41 @@ SETTINGS = {
     "from": FROM_MODEL,
     "signature": text_scores(["a"], ["a"])["signature"],
 }
-
-
-def plan(done):
-    return [{"seed": seed} for seed in range(3)]
+plan = every(seed=SEEDS)
 
 
 def part(corpus, keep, seed):
     """The corpus of those pairs whose target passes, in an order drawn by the seed."""
-    splits = {name: list(filter(keep, pairs)) for name, pairs in corpus.splits.items()}
+    splits = {
+        name: [pair for pair in pairs if keep(len(pair.target.split()))]
+        for name, pairs in corpus.splits.items()
+    }
     random.Random(seed).shuffle(splits["train"])
     return replace(corpus, splits=splits)
 
 
 def run(settings, seed):
     """BLEU on long sentences, of each model; greedy."""
-    whole = read("Tatoeba zh-en")
-    words = {name: settings[name] for name in ("short", "long")}
-    short = part(whole, lambda p: len(p.target.split()) <= words["short"], seed)
-    long = part(whole, lambda p: len(p.target.split()) >= words["long"], seed)
-    short.splits["train"] = short["train"][: settings["start"]]
-    rest = long["train"][settings["pairs"] :]  # Tatoeba has few: these test, too
-    long.splits["test"] = long["test"] + rest
-    long.splits["train"] = long["train"][: settings["pairs"]]
-    epochs = settings["start_epochs"]
-    base = Settings.for_text(settings["start"], seed=seed, num_epochs=epochs)
-    chosen = Settings.for_text(settings["pairs"], seed=seed)
-    few = replace(chosen, **settings["from"])
-    options = {"progress": False, "loss_function": by_hand.loss}
-    start = fit(short, base, **options)
-    alone = fit(long, chosen, **options)
-    before = bleu(start, long)
-    begin = Checkpoint(start.model, *start.vocabs, None, {}, {})
-    tuned = fit(long, few, start=begin, **options)
-    return {
+    whole, few = read("Tatoeba zh-en"), settings["pairs"]
+    short = part(whole, lambda words: words <= settings["short"], seed)
+    long = part(whole, lambda words: words >= settings["long"], seed)
+    del short["train"][settings["start"] :]
+    long.splits["test"] = long["test"] + long["train"][few:]  # Tatoeba has few
+    del long["train"][few:]
+
+    def fitted(corpus, pairs, start=None, **chosen):
+        chosen = Settings.for_text(pairs, seed=seed, **chosen)
+        return fit(corpus, chosen, start=start, progress=False)
+
+    def bleu(found):
+        written = texts(found.model, found.vocabs, long["test"], {})
+        return scores(written, long, "test")["bleu"]
+
+    start = fitted(short, settings["start"], num_epochs=settings["start_epochs"])
+    figures = {
         "sizes": {name: len(pairs) for name, pairs in long.splits.items()},
-        "the start as it is": before,
-        "the 500 alone": bleu(alone, long),
-        "fine-tuned": bleu(tuned, long),
+        "the start as it is": bleu(start),  # before it is trained on
+        "the 500 alone": bleu(fitted(long, few)),
     }
-
-
-def bleu(fitted, corpus):
-    """Of the test split's translations, greedy."""
-    found = texts(fitted.model, fitted.vocabs, corpus["test"], {})
-    return scores(found, corpus, "test")["bleu"]
+    begin = Checkpoint(start.model, *start.vocabs, None, {}, {})
+    return {**figures, "fine-tuned": bleu(fitted(long, few, begin, **settings["from"]))}

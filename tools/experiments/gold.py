@@ -14,50 +14,42 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.experiments.provenance import data_file, read
-from tools.experiments.runs import attention_links
+from tools.experiments.provenance import read
+from tools.experiments.runs import attention_links, every
 from utils.checkpoint import load_checkpoint
-from utils.gold import gold_links, link_gold
+from utils.gold import gold_links, link_gold, read_links
 from utils.metrics import alignment_error_rate, diagonal_links
 from utils.text import tokenize
 
 SAMPLES = 10_000
 SETTINGS = {"aligner": "eflomal", "aligner_runs": 3, "bootstrap_samples": SAMPLES}
-TEXTS = {"multi30k-de-en": "Multi30k de-en", "tatoeba-en-zh": "Tatoeba en-zh"}
-
-
-def plan(done):
-    return [{"set": name} for name in TEXTS]
+TEXTS = {  # a gold set: the corpus it is from, and the splits an aligner learns from
+    "multi30k-de-en": ("Multi30k de-en", ["train"]),
+    "tatoeba-en-zh": ("Tatoeba en-zh", ["train", "valid", "test"]),
+}
+plan = every(set=TEXTS)
 
 
 def run(settings, set):
     """The error rate of each way to link; several of the aligner, which draws."""
-    pairs, training = text(set)
-    lengths = [tuple(map(len, pair.ends)) for pair in pairs]
-    figures = {"diagonal": score([diagonal_links(*both) for both in lengths], pairs)}
+    name, splits = TEXTS[set]
+    corpus = read(name)
+    read(f"gold/{set}.tsv")  # which link_gold reads
+    pairs = link_gold(corpus, set)
+    linked = {pair[:2] for pair in pairs}
+    text = [pair for split in splits for pair in corpus[split]]
+    text = [pair for pair in text if pair[:2] not in linked]
+    diagonal = [diagonal_links(*map(len, pair.ends)) for pair in pairs]
+    figures = {"diagonal": score(diagonal, pairs)}
     if set == "multi30k-de-en":
-        model, *vocabs = load_checkpoint(data_file(f"models/{set}.safetensors"))[:3]
+        model, *vocabs = load_checkpoint(read(f"models/{set}.safetensors"))[:3]
         figures["attention"] = score(attention_links(model, pairs, vocabs), pairs)
-    languages = set.split("-")[1:]
-    runs = [align(training, pairs, languages) for _ in range(settings["aligner_runs"])]
+    runs = [align(text, pairs, corpus) for _ in range(settings["aligner_runs"])]
     return {
         **figures,
         "aligner_version": version(settings["aligner"]),
-        "aligner_pairs": len(training) + len(pairs),
         "aligner": [{way: score(x, pairs) for way, x in run.items()} for run in runs],
     }
-
-
-def text(name):
-    """The pairs with gold links, and those that an aligner learns from beside them."""
-    corpus = read(TEXTS[name])
-    data_file(f"gold/{name}.tsv")  # which link_gold reads
-    if corpus.name == "Multi30k":
-        return link_gold(corpus["test"], name), corpus["train"]
-    pairs = link_gold(corpus, name)
-    linked = {pair[:2] for pair in pairs}
-    every = (pair for split in corpus.splits.values() for pair in split)
-    return pairs, [pair for pair in every if pair[:2] not in linked]
 
 
 def score(links, pairs):
@@ -69,41 +61,32 @@ def score(links, pairs):
     sure, possible = gold_links(pairs)
     found = alignment_error_rate(links, sure, possible)._asdict()
     sets = list(zip(links, sure, possible, strict=True))
-    right = np.array([len(a & s) + len(a & (s | p)) for a, s, p in sets])
-    size = np.array([len(a) + len(s) for a, s, _ in sets])
+    counts = [(len(a & s) + len(a & (s | p)), len(a) + len(s)) for a, s, p in sets]
     drawn = np.random.default_rng(0).integers(len(sets), size=(SAMPLES, len(sets)))
-    rates = 1 - right[drawn].sum(axis=1) / size[drawn].sum(axis=1)
-    found["aer_95"] = np.quantile(rates, (0.025, 0.975))
+    right, size = np.array(counts)[drawn].sum(axis=1).T
+    found["aer_95"] = np.quantile(1 - right / size, (0.025, 0.975))
     return {name: np.round(value, 3).tolist() for name, value in found.items()}
 
 
-def gold_words(text, ends):
-    """The words of a text that links stand between, in small letters."""
-    return [text[start:end].strip().lower() for start, end in pairwise([0, *ends])]
-
-
-def align(training, pairs, languages):
-    """{way: links of each of the pairs}, learnt from the text of both.
+def align(text, pairs, corpus):
+    """{way: links of each of the pairs}, learnt from the text and from theirs.
 
     forward: at most one source word for each target word; either: these, and those of
     the other direction. No link is known to the aligner.
     """
     from eflomal import Aligner
 
-    lines = []
-    for side, lang in enumerate(languages):
-        words = [tokenize(pair[side], lang) for pair in training]
-        words += [gold_words(pair[side], pair.ends[side]) for pair in pairs]
-        lines.append([" ".join(row) + "\n" for row in words])
+    sides = []
+    for side, lang in enumerate((corpus.source_lang, corpus.target_lang)):
+        words = [tokenize(pair[side], lang) for pair in text]
+        for pair in pairs:  # links stand between words that end where it says
+            ends = pairwise([0, *pair.ends[side]])
+            words.append([pair[side][i:j].strip().lower() for i, j in ends])
+        sides.append([" ".join(row) + "\n" for row in words])
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / way for way in ("forward", "backward")]
-        Aligner().align(*lines, *map(str, paths))
-        forward, backward = (pharaoh(path)[-len(pairs) :] for path in paths)
+        Aligner().align(*sides, *map(str, paths))
+        rows = [path.read_text("utf-8").splitlines()[-len(pairs) :] for path in paths]
+    forward, backward = ([read_links(row)[0] for row in way] for way in rows)
     either = [a | b for a, b in zip(forward, backward, strict=True)]
     return {"forward": forward, "either": either}
-
-
-def pharaoh(path):
-    """The links of each line of a file, written as 0-0 1-2."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [{tuple(map(int, x.split("-"))) for x in row.split()} for row in lines]

@@ -11,7 +11,9 @@ Notebook 08 reads what is stored.
 """
 
 import random
+from dataclasses import replace
 from itertools import pairwise
+from statistics import fmean
 
 from tools.experiments import runs
 from utils.alignment import far_looks, forced_weights, longest_gap
@@ -21,19 +23,6 @@ from utils.metrics import bleu
 
 ENDS = 2, 6, 10, 15, 20, 25, 30, 40, 50, 60
 RATES = 0.006, 0.012, 0.024
-SETTINGS = {
-    "direction": "en-fr",
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
-    "buckets": [(low + 1, high) for low, high in pairwise(ENDS)],
-    "num_epochs": {"15": 4, "30": 2},  # 748 updates, or 750 of twice the pairs
-    "known": 200,  # training sentences that are tested, of each bucket
-    "skipped": 5,  # source words in a row that count as a skip
-    "far": 5,  # from a linked word: a far look
-    "read": 300,  # sentences whose looks are counted
-}
 LUONG = {"score": "additive", "feed": "attentional"}
 GENERAL = {**LUONG, "score": "general"}
 PREDICTED = {"place": "predicted", "reach": 5}
@@ -54,20 +43,27 @@ ARMS = {  # the decoder, and what differs from SETTINGS
     "fixed, one way": ONE_WAY,
     "fixed, one way, reversed": {**ONE_WAY, "reverse": True},
 }
-SETTINGS["arms"] = ARMS  # so a stored run counts only if its arm was this one
+SETTINGS = {
+    "direction": "en-fr",
+    **runs.SIZES,
+    "buckets": [(low + 1, high) for low, high in pairwise(ENDS)],
+    "num_epochs": {"15": 4, "30": 2},  # 748 updates, or 750 of twice the pairs
+    "known": 200,  # training sentences that are tested, of each bucket
+    "skipped": 5,  # source words in a row that count as a skip
+    "far": 5,  # from a linked word: a far look
+    "read": 300,  # sentences whose looks are counted
+    "arms": ARMS,  # so a stored run counts only if its arm was this one
+}
+plan = runs.each_at_own_rate(({"arm": arm}, RATES, {"times": (1, 3)}) for arm in ARMS)
 
 
-def plan(done):
-    """Each arm at its own rate, at both budgets."""
-    named, budgets = [], [{"times": 1}, {"times": 3}]
-    for arm in ARMS:
-        named += runs.at_own_rate(done, {"arm": arm}, RATES, budgets)
-    return named
-
-
-def reverse_sources(pairs):
+def reverse_sources(corpus):
     """The same pairs with the source words in reverse order, without alignments."""
-    return [p._replace(source=p.source[::-1], alignment=None) for p in pairs]
+    splits = {
+        split: [p._replace(source=p.source[::-1], alignment=None) for p in pairs]
+        for split, pairs in corpus.splits.items()
+    }
+    return replace(corpus, splits=splits)
 
 
 def join_pairs(pairs, seed=0):
@@ -92,16 +88,13 @@ def score(model, pairs, vocabs, skipped):
 
     A skip: no target word looked most at `skipped` source words in a row.
     """
-    results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
-    hypotheses = [result.words for result in results]
-    references = [list(pair.target) for pair in pairs]
-    figures = {
-        "bleu": round(bleu(hypotheses, references), 2),
-        "length": round(sum(map(len, hypotheses)) / sum(map(len, references)), 3),
-    }
+    results = translate_tokens(model, [pair.source for pair in pairs], *vocabs)
+    sides = [result.words for result in results], [pair.target for pair in pairs]
+    written, right = (sum(map(len, side)) for side in sides)
+    figures = {"bleu": round(bleu(*sides), 2), "length": round(written / right, 3)}
     if results[0].attention_weights is not None:
         gaps = [longest_gap(result.attention_weights) for result in results]
-        figures["skips"] = runs.share([gap >= skipped for gap in gaps])
+        figures["skips"] = round(fmean(gap >= skipped for gap in gaps), 3)
     return figures
 
 
@@ -110,29 +103,28 @@ def run(settings, arm, seed, times, lr):
 
     known: BLEU of training sentences, in the buckets that were trained on.
     """
-    about = {"max_words": 15, **settings, **ARMS[arm]}
-    corpus, most = runs.village(settings["direction"])[0], str(about["max_words"])
-    vocabs, pairs, valid, test = runs.short_sentences(about)
-    model, buckets = runs.build(about["kind"], vocabs, seed, about), settings["buckets"]
-    turned = reverse_sources if about.get("reverse") else list
-    known = [part[: settings["known"]] for part in in_buckets(pairs, buckets) if part]
+    about = {"max_words": 15, **settings, **ARMS[arm], "seed": seed, "lr": lr}
+    about["num_epochs"] = times * settings["num_epochs"][str(about["max_words"])]
+    whole, vocabs = runs.village(settings["direction"])
+    if about.get("reverse"):
+        whole = reverse_sources(whole)
+    corpus, model = runs.short(whole, about), runs.build(vocabs, about)
+    train, buckets = corpus["train"], settings["buckets"]
+    known = [part[: settings["known"]] for part in in_buckets(train, buckets) if part]
     if about.get("join"):  # half as they are, half of them "A, but B"
-        half = len(pairs) // 2
-        pairs = pairs[:half] + join_pairs(pairs)[:half]
-    about |= {"num_epochs": times * settings["num_epochs"][most], "lr": lr}
-    figures = runs.trained(model, turned(pairs), turned(valid), vocabs, seed, about)
-    scores = [
-        score(model, turned(part), vocabs, settings["skipped"])
-        for part in in_buckets(corpus["test"] + corpus["long"], buckets)
-    ]
+        half = len(train) // 2
+        train[half:] = join_pairs(train)[:half]
+    figures = runs.trained(model, corpus, vocabs, about)
+    tested = in_buckets(whole["test"] + whole["long"], buckets)
+    scores = [score(model, part, vocabs, settings["skipped"]) for part in tested]
     figures |= {name: [found[name] for found in scores] for name in scores[0]}
-    figures["known"] = [runs.bleu_of(model, turned(part), vocabs) for part in known]
+    figures["known"] = [runs.bleu_of(model, part, vocabs) for part in known]
     if arm.startswith("attention"):
         figures["far_looks"] = {}
-        for name, part in (("test", test), ("long", corpus["long"])):
+        for split, part in (("test", corpus["test"]), ("long", whole["long"])):
             part = part[: settings["read"]]
             weights = forced_weights(model, part, vocabs)
             shares = far_looks(weights, part, settings["far"])
             named = zip(("share", "ahead", "alike"), shares, strict=True)
-            figures["far_looks"][name] = {name: round(x, 3) for name, x in named}
+            figures["far_looks"][split] = {name: round(x, 3) for name, x in named}
     return figures

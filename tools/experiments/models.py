@@ -4,22 +4,13 @@ Each is saved in data/models with its settings and its scores on the test split.
 """
 
 from tools.experiments.provenance import DATA, READ, provenance
-from tools.experiments.runs import aer_of, bleu_of, build, trained, village
+from tools.experiments.runs import SIZES, aer_of, bleu_of, build, trained, village
 from utils.alignment import forced_weights
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.plotting import show_heatmap
 
 FOLDER = DATA / "models"
-SETTINGS = {
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "dropout": 0.0,
-    "num_epochs": 6,
-    "batch_size": 64,
-    "lr": 5e-3,
-    "seed": 0,
-}
+SETTINGS = {**SIZES, "dropout": 0.0, "num_epochs": 6, "lr": 5e-3, "seed": 0}
 # The model that notebook 02 trains, for those who come after it.
 FIXED = {**SETTINGS, "bidirectional": False, "num_epochs": 3, "lr": 6e-3}
 
@@ -27,24 +18,22 @@ FIXED = {**SETTINGS, "bidirectional": False, "num_epochs": 3, "lr": 6e-3}
 def train(direction, kind="attention", settings=SETTINGS):
     """Train, score and save one direction, by a kind of `utils.models`."""
     READ.clear()
-    (corpus, vocabs), seed = village(direction), settings["seed"]
-    model = build(kind, vocabs, seed, settings)
-    figures = trained(model, corpus["train"], corpus["valid"], vocabs, seed, settings)
+    (corpus, vocabs), about = village(direction), {**settings, "kind": kind}
+    model, test = build(vocabs, about), corpus["test"]
+    figures = trained(model, corpus, vocabs, about)
     model.half().float()  # scored as it is stored
+    figures["test_bleu"] = bleu_of(model, test, vocabs)
+    if kind == "attention":
+        figures["test_aer"] = aer_of(model, test, vocabs)
     notes = {
         "command": "make model",
         "corpus": f"Village {direction}",
         "settings": settings,
         **figures,
-        "test_bleu": bleu_of(model, corpus["test"], vocabs),
         **provenance(),
     }
-    name = f"village-{direction}"
-    if kind == "attention":
-        notes["test_aer"] = aer_of(model, corpus["test"], vocabs)
-    else:
-        name += f"-{kind}"
-    path = FOLDER / f"{name}.safetensors"
+    end = "" if kind == "attention" else f"-{kind}"
+    path = FOLDER / f"village-{direction}{end}.safetensors"
     save_checkpoint(path, model.half(), *vocabs, notes=notes)  # a page loads it, too
     print(path.name, notes)
 

@@ -6,7 +6,8 @@ seeds. `exercises.own_translator` holds a learner's model against these figures.
 
 import torch
 
-from tools.experiments.runs import build, loss, short_sentences
+from tools.experiments.runs import SEEDS, SIZES, build, every, short, village
+from utils import by_hand
 from utils.data import BatchLoader
 from utils.decoding import greedy_decode
 from utils.exercises.put_together import HELD_OUT, MAX_WORDS, measure
@@ -16,42 +17,36 @@ from utils.training import train_step
 SETTINGS = {
     "direction": "zh-en",
     "max_words": MAX_WORDS,
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
+    **SIZES,
     "num_epochs": 4,
     "lr": 6e-3,
     "clip": 1.0,
     "held_out": HELD_OUT,
 }
-
-
-def plan(done):
-    return [{"seed": seed} for seed in range(3)]
+plan = every(seed=SEEDS)
 
 
 def run(settings, seed):
     """Train with one seed, as the notebook does; figures on held-out sentences."""
-    vocabs, pairs, *_ = short_sentences(settings)
+    corpus, vocabs = village(settings["direction"])
+    pairs = short(corpus, settings)["train"]
     loader = BatchLoader(pairs, *vocabs, settings["batch_size"], seed)
-    model = build("attention", vocabs, seed, settings)
+    model = build(vocabs, {**settings, "kind": "attention", "seed": seed})
     optimizer = torch.optim.Adam(model.parameters(), settings["lr"])
     steps = settings["num_epochs"] * len(loader)
     falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0.01, steps)
     for epoch in range(settings["num_epochs"]):
         for batch in loader.epoch(epoch):
-            train_step(model, batch, optimizer, settings["clip"], loss)
+            train_step(model, batch, optimizer, settings["clip"], by_hand.loss)
             falling.step()
-    model.eval()
+    # The exercise asks a model for logits and weights, and for ids up to <eos>.
+    model.eval().register_forward_hook(
+        lambda model, batch, found: (found[0], found[1].attention_weights)
+    )
 
-    def answered(*batch):  # as the exercise asks: logits and weights
-        logits, state = model(*batch)
-        return logits, state.attention_weights
-
-    def written(_, *source):  # and: ids up to <eos>
+    def written(model, *source):
         rows = greedy_decode(model, *source)[0].tolist()
         return [row[: [*row, EOS_ID].index(EOS_ID)] for row in rows]
 
-    found = measure(answered, written)
+    found = measure(model, written)
     return {name: round(value, 3) for name, value in found.items()}

@@ -1,7 +1,7 @@
 """What a stored result was made from: the corpora it read, code, versions, processor.
 
-Corpora are read through `read`, files of data through `data_file`: so a run's names are
-known, and `checksum` says whether what it has read is what is here today.
+Corpora and files of data are read through `read`: so a run's names are known, and
+`checksum` says whether what it has read is what is here today.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import subprocess
 from datetime import date
 from functools import cache
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 from utils import tasks
@@ -23,15 +24,12 @@ READ = set()  # names of what the present run has read
 
 
 def read(name):
-    """A corpus by its name, as "Village en-fr", "Tatoeba zh-en" or "stories"."""
-    READ.add(name)
-    return load(name)
+    """A corpus by its name, as "Village en-fr", "Tatoeba zh-en" or "stories".
 
-
-def data_file(name):
-    """The path of a file of data, as "models/village-en-fr.safetensors"."""
+    Of a file of data, such as "models/village-en-fr.safetensors", its path.
+    """
     READ.add(name)
-    return DATA / name
+    return DATA / name if "/" in name else load(name)
 
 
 @cache
@@ -43,8 +41,7 @@ def load(name):
         return load_multi30k(*languages)
     if kind == "Tatoeba":
         columns = (1, 2) if languages[0] == "en" else (2, 1)
-        more = {"columns": columns, "skip_bad_lines": True}
-        return load_tsv("tatoeba/cmn.txt", *languages, **more)
+        return load_tsv("tatoeba/cmn.txt", *languages, columns, skip_bad_lines=True)
     return getattr(tasks, name)()
 
 
@@ -56,21 +53,21 @@ def checksum(name):
     the Village stays valid when the third changes. Of Multi30k, the checksums without
     which it isn't read.
     """
-    digest = hashlib.sha256()
     try:
         if "/" in name:
-            digest.update((DATA / name).read_bytes())
+            content = (DATA / name).read_bytes()
         elif name.startswith("Multi30k"):
-            digest.update("".join(MULTI30K_SHA256.values()).encode())
+            content = "".join(MULTI30K_SHA256.values()).encode()
         else:
-            for pairs in load(name).splits.values():
-                for pair in pairs:
-                    links = write_links(pair.alignment or (), pair.possible)
-                    row = " ".join(pair.source), " ".join(pair.target), links
-                    digest.update(("\t".join(row) + "\n").encode())
+            content = b"".join(map(line, chain(*load(name).splits.values())))
     except FileNotFoundError:
         return None
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def line(pair):
+    links = write_links(pair.alignment or (), pair.possible)
+    return f"{' '.join(pair.source)}\t{' '.join(pair.target)}\t{links}\n".encode()
 
 
 def is_valid(provenance):

@@ -3,17 +3,17 @@
 An experiment is a module of this folder. It has SETTINGS, plain values; `run(settings,
 ...)`, which returns a dict of figures; and `plan(done)`, a list of dicts with the other
 arguments of `run`, which may depend on the entries that are measured so far, as those
-of `at_own_rate` do.
+of `at_own_rate` do. What a model is built and trained by stands in one dict, `about`:
+SETTINGS, what an arm changes, and the arguments of the run.
 """
 
 import json
-import math
 import os
-import sys
-import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from itertools import product
 
 import torch
 
@@ -29,9 +29,10 @@ from utils.training import Trainer, batch_loss, evaluate_loss
 
 RESULTS = DATA / "results"
 SEEDS = 0, 1, 2
+SIZES = {"embed_size": 64, "num_hiddens": 128, "bidirectional": True, "batch_size": 64}
 OPTIONS = """embed_size num_hiddens enc_hiddens bidirectional num_layers dropout score
 feed place reach num_heads num_ffn num_maxout variant""".split()
-BUDGETS = {"num_epochs": 4}, {"num_epochs": 12}  # the short one and the long one
+BUDGETS = {"num_epochs": (4, 12)}  # the short one and the long one
 
 
 def village(direction):
@@ -40,57 +41,58 @@ def village(direction):
     return corpus, corpus.vocabs()
 
 
-def short_sentences(about):
-    """The vocabularies of a direction; pairs up to max_words of train, valid, test."""
-    corpus, vocabs = village(about["direction"])
-    short = [
-        [pair for pair in corpus[split] if len(pair.source) <= about["max_words"]]
-        for split in ("train", "valid", "test")
-    ]
-    return vocabs, *short
+def short(corpus, about):
+    """The same corpus without pairs whose source has more than max_words."""
+    most, splits = about["max_words"], corpus.splits.items()
+    kept = {k: [p for p in pairs if len(p.source) <= most] for k, pairs in splits}
+    return replace(corpus, splits=kept)
 
 
-def build(kind, vocabs, seed, about):
-    """An untrained model of this kind, of the sizes and options that about has."""
+def build(vocabs, about):
+    """An untrained model of the kind, sizes and options that about has, by its seed."""
     options = {name: about[name] for name in OPTIONS if name in about}
-    torch.manual_seed(seed)
-    return build_model(kind, *map(len, vocabs), **options)
+    torch.manual_seed(about["seed"])
+    return build_model(about["kind"], *map(len, vocabs), **options)
 
 
-def loss(model, batch):
-    """by_hand.loss where it computes the model: the same numbers in less time."""
-    try:
-        return by_hand.loss(model, batch)
-    except ValueError:
-        return batch_loss(model, batch)
-
-
-def trained(model, pairs, valid, vocabs, seed, plan):
-    """Train by the plan's num_epochs, batch_size and lr; what every run stores of it.
+def trained(model, corpus, vocabs, about):
+    """Train by num_epochs, batch_size and lr of about; what every run stores of it.
 
     seed: of the order of the batches. Losses are in nats a token. train_loss: the mean
-    of the last epoch, dropout and all; valid_loss: at its end. cpu_seconds: of the
-    training, one thread.
+    of the last epoch, dropout and all; valid_loss: at its end.
     """
-    start, epochs, lr = time.process_time(), plan["num_epochs"], plan["lr"]
-    loader = BatchLoader(pairs, *vocabs, plan["batch_size"], seed)
-    trainer = Trainer(model, loader, epochs, lr=lr, loss_function=loss)
-    trainer.fit(progress=sys.stderr.isatty())
-    seconds = time.process_time() - start
-    loader = BatchLoader(valid, *vocabs, batch_size=256, shuffle=False)
+    loader = BatchLoader(corpus["train"], *vocabs, about["batch_size"], about["seed"])
+    loss = batch_loss if any(by_hand.differences(model)) else by_hand.loss
+    how = {"lr": about["lr"], "loss_function": loss}
+    trainer = Trainer(model, loader, about["num_epochs"], **how).fit(progress=False)
+    loader = BatchLoader(corpus["valid"], *vocabs, batch_size=256, shuffle=False)
     return {
         "updates": trainer.step,
         "train_loss": round(trainer.history[-1]["train_loss"], 4),
         "valid_loss": round(evaluate_loss(model, loader), 4),
-        "cpu_seconds": round(seconds),
         "parameters": sum(p.numel() for p in model.parameters()),
     }
 
 
+def scored(model, corpus, vocabs, about):
+    """The figures of `trained`; on the test split BLEU and, with attention, AER."""
+    figures = trained(model, corpus, vocabs, about)
+    figures["bleu"] = bleu_of(model, corpus["test"], vocabs)
+    if about["kind"] != "fixed":
+        figures["aer"] = aer_of(model, corpus["test"], vocabs)
+    return figures
+
+
+def measured(about):
+    """`scored` of a new model, on the Village's pairs of at most max_words."""
+    corpus, vocabs = village(about["direction"])
+    return scored(build(vocabs, about), short(corpus, about), vocabs, about)
+
+
 def translations(model, pairs, vocabs):
     """Greedy translations of the pairs' sources, and their targets: lists of words."""
-    results = translate_tokens(model, [list(pair.source) for pair in pairs], *vocabs)
-    return [result.words for result in results], [list(pair.target) for pair in pairs]
+    results = translate_tokens(model, [pair.source for pair in pairs], *vocabs)
+    return [result.words for result in results], [pair.target for pair in pairs]
 
 
 def bleu_of(model, pairs, vocabs):
@@ -110,31 +112,38 @@ def attention_links(model, pairs, vocabs):
     return [links_from_weights(word_weights(w, pair, vocabs)) for w, pair in weights]
 
 
-def share(found, digits=3):
-    """How many of these are true, from 0 to 1; 0 if there are none."""
-    return round(sum(found) / max(len(found), 1), digits)
+# Plans
 
 
-# A plan
+def every(**values):
+    """The plan of a run for each combination of these values of its arguments."""
+    named = [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+    return lambda done: named
+
+
+def each_at_own_rate(rows):
+    """The plan of `at_own_rate` for rows of its arguments, (arm, rates, budgets)."""
+    rows = list(rows)
+    return lambda done: [run for row in rows for run in at_own_rate(done, *row)]
 
 
 def at_own_rate(done, arm, rates, budgets=BUDGETS, seeds=SEEDS, widen=True):
     """The runs of an arm: the first seed at each rate, all seeds at the best of them.
 
-    done: stored entries. arm: the run's arguments that name the arm; budgets: a list of
-    those that name a budget, the shortest first. Each budget has its own rate, the one
-    with the lowest valid_loss. The shortest tries the rates, a longer one the best of
-    the one before, and its half; while the best is the lowest or the highest, half or
-    twice of it is tried, too, if the rates may widen.
+    done: stored entries. arm: the run's arguments that name the arm; budgets: the one
+    that names a budget, and its values, the shortest first. Each budget has its own
+    rate, the one with the lowest valid_loss. The shortest tries the rates, a longer one
+    the best of the one before, and its half; while the best is the lowest or the
+    highest, half or twice of it is tried, too, if the rates may widen.
     """
-    runs = []
-    for budget in budgets:
-        fixed = {**arm, **budget, "seed": seeds[0]}
+    runs, ((name, values),) = [], budgets.items()
+    for value in values:
+        fixed = {**arm, name: value, "seed": seeds[0]}
         rates, best = tried_rates(done, fixed, sorted(rates), widen)
         runs += [{**fixed, "lr": lr} for lr in rates]
         if best is None:
             break
-        runs += [{**arm, **budget, "seed": seed, "lr": best} for seed in seeds[1:]]
+        runs += [{**fixed, "seed": seed, "lr": best} for seed in seeds[1:]]
         rates = best / 2, best
     return runs
 
@@ -142,13 +151,12 @@ def at_own_rate(done, arm, rates, budgets=BUDGETS, seeds=SEEDS, widen=True):
 def tried_rates(done, fixed, grid, widen=True):
     """The rates to try with these arguments, and the best; None while one is open."""
     losses = {
-        entry["run"]["lr"]: entry["valid_loss"]
+        entry["run"]["lr"]: entry["valid_loss"]  # None: it diverged
         for entry in done
         if entry["run"] == {**fixed, "lr": entry["run"].get("lr")}
     }
-    losses = {lr: math.inf if x is None else x for lr, x in losses.items()}
     while losses.keys() >= set(grid):
-        best = min(grid, key=losses.get)
+        best = min(grid, key=lambda lr: (losses[lr] is None, losses[lr]))
         if not widen or grid[0] < best < grid[-1]:
             return grid, best
         grid = [best / 2, *grid] if best == grid[0] else [*grid, best * 2]
@@ -204,36 +212,28 @@ def attempt(run, settings, arguments):
 
 
 def stored(path, settings):
-    """The entries of a file that were made with these settings, from what is here."""
+    """The entries of a file that were made with these settings, from what is here.
+
+    Of an experiment's arms, the settings of its own count for each: so an arm may join
+    or leave, and a setting leave, that the others don't need.
+    """
     if not path.is_file():
         return []
     found = json.loads(path.read_text(encoding="utf-8"))
     then, now = found["settings"], json.loads(json.dumps(settings))
-    made = found["provenance"]
-    entries = [{**e, "provenance": made[e["provenance"]]} for e in found["runs"]]
-    return [
-        entry
-        for entry in entries
-        if is_valid(entry["provenance"]) and same_settings(then, now, entry["run"])
-    ]
-
-
-def same_settings(then, now, run):
-    """Whether those of now were those of a run; of its experiment's arms, its own.
-
-    So an arm may join or leave, and a setting leave, that the others don't need.
-    """
-    arms = [settings.get("arms", {}).get(run.get("arm")) for settings in (then, now)]
-    rest = {name: value for name, value in now.items() if name != "arms"}
-    return arms[0] == arms[1] and rest.items() <= then.items()
+    (were, are), entries = (each.pop("arms", {}) for each in (then, now)), []
+    for entry in found["runs"] if now.items() <= then.items() else ():
+        entry["provenance"] = found["provenance"][entry["provenance"]]
+        arm = entry["run"].get("arm")
+        if were.get(arm) == are.get(arm) and is_valid(entry["provenance"]):
+            entries.append(entry)
+    return entries
 
 
 def store(path, settings, entries):
     """Write the entries; what several were made from stands there once."""
-    made = []
-    for entry in entries:
-        if entry["provenance"] not in made:
-            made.append(entry["provenance"])
+    made = [entry["provenance"] for entry in entries]
+    made = [each for n, each in enumerate(made) if each not in made[:n]]
     content = {
         "command": f"python -m tools.experiments {path.stem}",
         "settings": settings,

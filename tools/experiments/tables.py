@@ -7,6 +7,7 @@ import json
 from importlib import import_module
 
 from tools.experiments.runs import RESULTS
+from utils.slides import stored
 
 HEAD = """# What was measured
 
@@ -31,30 +32,13 @@ COLUMNS = {
     "beside": "train_loss valid_loss bleu aer",
     "real_text": "train_loss valid_loss beam.bleu_lower beam.chrf beam.length "
     "test.bleu test.bleu_lower",
-    "own_text": "valid_loss greedy.bleu beam.bleu beam.bleu_lower beam.chrf",
+    "own_text": "valid_loss beam.bleu beam.bleu_lower beam.chrf",
     "gold": "diagonal.aer attention.aer attention.precision attention.recall",
 }
 
 
-def figure(entry, path):
-    """What an entry holds at a path as beam.bleu; None if it holds nothing there."""
-    for name in path.split("."):
-        entry = entry.get(name) if isinstance(entry, dict) else None
-    return entry
-
-
-def written(values):
-    """One cell: the lowest and the highest of several seeds' figures; a first list."""
-    values = [value for value in values if value is not None]
-    if not values:
-        return ""
-    if isinstance(values[0], (list, dict)):
-        return json.dumps(values[0]).strip("[]{}").replace('"', "")
-    return "–".join(dict.fromkeys(map(str, (min(values), max(values)))))
-
-
 def at_the_best_rate(entries):
-    """The seeds of each arm and budget, {its arguments: entries}, at its own rate."""
+    """The seeds of each arm and budget, (its arguments, entries), at its own rate."""
     arms = {}
     for entry in entries:
         run = {k: v for k, v in entry["run"].items() if k not in ("seed", "lr")}
@@ -65,7 +49,21 @@ def at_the_best_rate(entries):
 
 
 def rate(entry):
-    return entry["run"].get("lr")
+    return entry["run"].get("lr", "")
+
+
+def cell(entries, path):
+    """The lowest and the highest figure of several seeds, or a list of the first one.
+
+    path: where an entry has it, such as beam.bleu; empty if none has.
+    """
+    for name in path.split("."):
+        entries = [e[name] for e in entries if e.get(name) is not None]
+    if not entries:
+        return ""
+    if isinstance(entries[0], list):
+        return ", ".join(map(str, entries[0]))
+    return "–".join(dict.fromkeys(map(str, (min(entries), max(entries)))))
 
 
 def table(entries, columns):
@@ -75,9 +73,9 @@ def table(entries, columns):
     rows = [[*names, "lr", "seeds", *columns]]
     rows.append(["---"] * len(rows[0]))
     for run, group in groups:
-        about = [run.get(name, "") for name in names] + [rate(group[0]) or ""]
-        figures = [written([figure(e, path) for e in group]) for path in columns]
-        rows.append([*about, len(group), *figures])
+        about = [run.get(name, "") for name in names]
+        figures = [cell(group, path) for path in columns]
+        rows.append([*about, rate(group[0]), len(group), *figures])
     return ["| " + " | ".join(map(str, row)) + " |" for row in rows]
 
 
@@ -86,9 +84,8 @@ def page():
     lines = [HEAD]
     for name, columns in COLUMNS.items():
         experiment = import_module(f"tools.experiments.{name}")
-        file = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         lines += [f"## {name}", "", experiment.__doc__.strip(), ""]
-        lines += [*table(file["runs"], columns.split()), ""]
+        lines += [*table(stored(name)["runs"], columns.split()), ""]
     return "\n".join(lines)
 
 

@@ -6,63 +6,52 @@ is stored. (Its dates are measured by `copying`.)
 """
 
 from tools.experiments.provenance import read
-from tools.experiments.runs import at_own_rate, build, trained, translations
+from tools.experiments.runs import SIZES, build, each_at_own_rate, trained, translations
 from utils import tasks
 from utils.alignment import forced_weights, gold_hits, whole_sentences
 from utils.metrics import exact_match
 
 SETTINGS = {
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "bidirectional": True,
-    "batch_size": 64,
+    **SIZES,
     "stories": {"budgets": [3, 12], "sizes": tasks.STORY_SIZES},
     "headlines": {"budgets": [3, 9], "sizes": tasks.HEADLINE_SIZES},
 }
 RATES = 0.005, 0.01, 0.02
-
-
-def plan(done):
-    """Both models of each task at their own rates, at the task's two budgets."""
-    named = []
-    for task in ("headlines", "stories"):
-        budgets = [{"num_epochs": n} for n in SETTINGS[task]["budgets"]]
-        for kind in ("attention", "fixed"):
-            arm = {"task": task, "kind": kind}
-            named += at_own_rate(done, arm, RATES, budgets)
-    return named
-
-
-def attention(model, pairs, vocabs):
-    """Where the weights fall while the decoder reads the true target."""
-    weights = forced_weights(model, pairs, vocabs)
-    wide = list(map(whole_sentences, pairs))
-    figures = {"hits": pairs, "sentence_hits": wide}
-    return {name: round(gold_hits(weights, p), 4) for name, p in figures.items()}
+plan = each_at_own_rate(
+    ({"task": task, "kind": kind}, RATES, {"num_epochs": SETTINGS[task]["budgets"]})
+    for task in ("headlines", "stories")
+    for kind in ("attention", "fixed")
+)
 
 
 def score(model, pairs, vocabs):
-    """Exact match, and attention on gold if there is attention."""
-    sides = translations(model, pairs, vocabs)
-    figures = {"count": len(pairs), "exact": round(exact_match(*sides), 4)}
+    """Exact match; and where attention falls, if any, while the target is read along.
+
+    hits: on gold; sentence_hits: on a sentence of the story that has gold.
+    """
+    exact = round(exact_match(*translations(model, pairs, vocabs)), 4)
+    figures = {"count": len(pairs), "exact": exact}
     if model.config["kind"] == "attention":
-        figures["attention"] = attention(model, pairs, vocabs)
+        weights = forced_weights(model, pairs, vocabs)
+        wide = list(map(whole_sentences, pairs))
+        figures["attention"] = {
+            "hits": round(gold_hits(weights, pairs), 4),
+            "sentence_hits": round(gold_hits(weights, wide), 4),
+        }
     return figures
 
 
-def run(settings, task, kind, seed, num_epochs, lr):
+def run(settings, task, **plan):
     """Train one model; its figures on every split but train, and for each tag of it."""
-    data = read(task)
+    data, about = read(task), {**settings, **plan}
     vocabs = data.vocabs()
-    model = build(kind, vocabs, seed, settings)
-    about = {**settings, "num_epochs": num_epochs, "lr": lr}
-    figures = trained(model, data["train"], data["valid"], vocabs, seed, about)
-    figures["splits"] = {}
-    for split in (name for name in data.splits if name != "train"):
-        groups = {"all": data[split]}
-        for pair in data[split]:
-            for tag in sorted(pair.tags):
-                groups.setdefault(tag, []).append(pair)
-        scores = {name: score(model, pairs, vocabs) for name, pairs in groups.items()}
-        figures["splits"][split] = scores
+    model = build(vocabs, about)
+    figures = {**trained(model, data, vocabs, about), "splits": {}}
+    for split, pairs in data.splits.items():
+        if split != "train":
+            groups = {"all": pairs}
+            for tag in sorted({tag for pair in pairs for tag in pair.tags}):
+                groups[tag] = [pair for pair in pairs if tag in pair.tags]
+            scores = {name: score(model, p, vocabs) for name, p in groups.items()}
+            figures["splits"][split] = scores
     return figures

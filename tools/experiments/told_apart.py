@@ -6,26 +6,24 @@ are 13a, of small letters. From and to hold the middle 95 of 100 gains. A pair t
 few seconds, and is compared when both are stored.
 """
 
+import gzip
 import json
 
 from tools.experiments.provenance import read
-from tools.experiments.real_text import ARMS, BUDGETS, name_of, stored_texts
-from tools.experiments.runs import RESULTS
+from tools.experiments.real_text import ARMS, BUDGETS, name_of, texts_path
 from tools.experiments.tables import at_the_best_rate
 from utils.metrics import bleu, gain_range, words_13a
+from utils.slides import stored
 
 SETTINGS = {"samples": 1000}
 
 
 def plan(done):
-    path, named = RESULTS / "real_text.json", {}
-    stored = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    stored = [entry for entry in stored if entry["run"]["arm"] in ARMS]
-    trained = [entry for entry in stored if entry["valid_loss"]]  # None: it diverged
-    for about, entries in at_the_best_rate(trained):
+    runs, (short, long), named = stored("real_text")["runs"], BUDGETS, {}
+    runs = [e for e in runs if e["run"]["arm"] in ARMS and e["valid_loss"]]
+    for about, entries in at_the_best_rate(runs):  # valid_loss is None: it diverged
         names = sorted(name_of(**entry["run"]) for entry in entries)  # by their seeds
         named[about["arm"], about["num_epochs"]] = names
-    short, long = (budget["num_epochs"] for budget in BUDGETS)
     pairs = [(named["control", long][0], named["control", short][0])]
     for (arm, epochs), names in named.items():
         others = names[1:] if arm == "control" else names[:1]
@@ -35,8 +33,9 @@ def plan(done):
 
 def run(settings, ours, theirs):
     """Gain in BLEU of ours over theirs, and its range on other such sentences."""
-    references = read("Multi30k de-en").target_texts("valid")
-    sides = (stored_texts(ours)["valid"], stored_texts(theirs)["valid"], references)
+    files = (texts_path(name).read_bytes() for name in (ours, theirs))
+    sides = [json.loads(gzip.decompress(file))["valid"] for file in files]
+    sides.append(read("Multi30k de-en").target_texts("valid"))
     sides = [[words_13a(text.lower()) for text in side] for side in sides]
     gain = bleu(sides[0], sides[2]) - bleu(sides[1], sides[2])
     low, high = gain_range(*sides, settings["samples"])
