@@ -9,14 +9,12 @@ piece is written as the bytes of its UTF-8 encoding, such as `<0xE9>`.
 
 import io
 import math
-import random
 import re
 from collections import Counter
 from functools import lru_cache
 
 import sentencepiece
 
-from utils.data import BatchLoader
 from utils.guards import require_one_of, require_whole
 from utils.languages import check_language
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, SPECIALS, Encoded, Vocab, check_text
@@ -129,10 +127,9 @@ class SubwordVocab(Vocab):
         return self._pieces.encode(unit)
 
     def _find_ways(self, unit):
-        if unit == SPACE:
-            return [self._cut(unit)], [0.0]
-        ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
-        score = self._pieces.get_score  # a log-probability
+        ways, score = [self._cut(unit)], self._pieces.get_score  # a log-probability
+        if unit != SPACE:
+            ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
         return ways, [sum(map(score, way)) for way in ways]
 
     def byte_lengths(self, ids) -> list[int]:
@@ -152,25 +149,6 @@ class SubwordVocab(Vocab):
 def units(text) -> list[str]:
     """A text in parts that no piece crosses: words, each with the space before it."""
     return re.findall(f"{SPACE}|[^{SPACE}][^ {SPACE}]*", f" {check_text(text)}", re.S)
-
-
-class SampledLoader(BatchLoader):
-    """A BatchLoader that cuts every text anew in each epoch: see SubwordVocab.sample.
-
-    The cuts depend on the seed and the epoch alone.
-    """
-
-    def __init__(self, pairs, src_vocab, tgt_vocab, batch_size, seed, alpha):
-        super().__init__(pairs, src_vocab, tgt_vocab, batch_size, seed)
-        self.pairs, self.vocabs, self.alpha = pairs, (src_vocab, tgt_vocab), alpha
-
-    def epoch_ids(self, k):
-        rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
-
-        def cut(vocab, text):
-            return [*vocab.sample(text, rng, self.alpha), EOS_ID]
-
-        return [tuple(map(cut, self.vocabs, pair[:2])) for pair in self.pairs]
 
 
 def drawn(pieces):

@@ -13,7 +13,7 @@ from utils.corpora import load_tsv
 from utils.data import Corpus, Pair
 from utils.decoding import translate
 from utils.recipe import Settings
-from utils.report import Store
+from utils.train import Store
 from utils.training import batch_loss
 
 SIZES = {"embed_size": 8, "num_hiddens": 12, "enc_hiddens": 8}
@@ -163,7 +163,8 @@ def test_a_resumed_training_equals_an_unbroken_one(corpus, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(corpus, SETTINGS, store=store)
     torch.manual_seed(99)  # another process
-    again = Store(store.out, resume=True)
+    last = load_checkpoint(f"{store.out}.last.safetensors")
+    again = Store(store.out, last=last)
     resumed = fit(corpus, SETTINGS, store=again)
     assert resumed.trainer.losses == unbroken.trainer.losses
     assert weights(resumed.model) == weights(unbroken.model)

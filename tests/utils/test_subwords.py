@@ -9,9 +9,9 @@ from helpers import tries
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from utils.data import Pair
+from utils.data import BatchLoader, Pair
 from utils.metrics import text_scores
-from utils.subwords import BYTES, SUBWORDS, SampledLoader, SubwordVocab, drawn
+from utils.subwords import BYTES, SUBWORDS, SubwordVocab, drawn
 from utils.text import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocab
 
 LINES = {  # what a tokenizer with rules loses
@@ -151,13 +151,13 @@ def test_each_epoch_is_cut_anew_by_seed_and_epoch():
     pairs = [Pair(text, text[::-1]) for text in LINES_OF_ALL * 3]
 
     def columns(k, seed=1):
-        loader = SampledLoader(pairs, vocab, vocab, 16, seed, 0.3)
+        loader = BatchLoader(pairs, vocab, vocab, 16, seed, alpha=0.3)
         return [[column.tolist() for column in batch] for batch in loader.epoch(k)]
 
     zero = columns(0)
     assert columns(0) == zero and len(zero) == 3
     assert columns(1) != zero != columns(0, seed=2)
-    [batch] = SampledLoader(pairs, vocab, vocab, 100, 0, 0.3).epoch(5)
+    [batch] = BatchLoader(pairs, vocab, vocab, 100, 0, alpha=0.3).epoch(5)
     sides = zip(batch.source, batch.target_out, strict=True)
     found = {tuple(map(vocab.decode, pair)) for pair in sides}
     assert found == {pair[:2] for pair in pairs}  # however it is cut, the same text

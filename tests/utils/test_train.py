@@ -16,11 +16,12 @@ import pytest
 from helpers.repo import ROOT
 from helpers.training import NEW, start, write_pairs
 
-from utils import report, train
+from utils import train
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.decoding import MAX_SOURCE, translate
 from utils.models import build_model
 from utils.text import Vocab
+from utils.translate import score_line
 
 ENDINGS = ("last.safetensors", "lock", "log.csv", "png", "safetensors")
 
@@ -89,12 +90,12 @@ def test_it_trains_stores_and_reports(trained):
     scores = best.notes["test"]
     assert scores["sentences"] == 12 and "case:mixed" in scores["signature"]
     for name, label in (("greedy", "greedy"), ("beam", "beam of 5")):
-        assert f"    {label:9} {report.score_line(scores[name])}" in printed
+        assert f"    {label:9} {score_line(scores[name])}" in printed
 
 
 def test_it_goes_on(run, trained, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(report, "text_scores", None)  # scored again, it would fail
+        patch.setattr(train, "text_scores", None)  # scored again, it would fail
         again = run("--resume --out model")
     assert "epochs done: 1 of 1, each 3 batches of 32; learning" in "".join(again[:6])
     scored = trained[1].index("the test split, 12 sentences, scored once:")
