@@ -41,14 +41,11 @@ def test_new_tensors_are_made_on_the_device_of_the_training():
     assert {column.device.type for column in batch} == {"meta"}
 
 
-needs_gloo = pytest.mark.skipif(
+@pytest.mark.slow
+@pytest.mark.skipif(
     not (dist.is_available() and dist.is_gloo_available()),
     reason="this build of PyTorch can't join processes",
 )
-
-
-@pytest.mark.slow
-@needs_gloo
 def test_one_process_and_two_learn_the_same(tmp_path):
     """Without dropout, the losses of all epochs agree, so the command is unchanged."""
     write_pairs(tmp_path / "pairs.tsv")
