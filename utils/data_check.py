@@ -231,9 +231,6 @@ def _seems_to_be(texts, lang):
     if lang not in FREQUENT:
         return None
     words = Counter(re.findall(r"\w+", " ".join(texts).lower()))
-    counts = {
-        code: sum(words[word] for word in known.split())
-        for code, known in FREQUENT.items()
-    }
+    counts = {k: sum(words[word] for word in FREQUENT[k].split()) for k in FREQUENT}
     best = max(counts, key=counts.get)
     return language_name(best) if counts[best] >= max(10, 2 * counts[lang]) else None

@@ -17,7 +17,7 @@ import sentencepiece
 
 from utils.guards import require_one_of, require_whole
 from utils.languages import check_language
-from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, SPECIALS, Encoded, Vocab, check_text
+from utils.text import BOS, EOS, PAD, SPECIALS, Encoded, Vocab, check_text
 
 SPACE = "▁"  # what sentencepiece writes for a space
 WAYS = 8  # of cutting a unit, the most probable ones, that `sample` draws from
@@ -53,11 +53,10 @@ class SubwordVocab(Vocab):
             )
         self._cut = lru_cache(REMEMBERED)(self._find_cut)
         self._ways = lru_cache(REMEMBERED)(self._find_ways)
-        self._bytes = [p.replace(SPACE, " ").encode() for p in self.idx_to_token]
-        for byte, piece in enumerate(BYTES):
-            self._bytes[self.token_to_idx[piece]] = bytes([byte])
-        for special in (PAD_ID, BOS_ID, EOS_ID):
-            self._bytes[special] = b""
+        own = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
+        own |= dict.fromkeys((PAD, BOS, EOS), b"")
+        pieces = self.idx_to_token
+        self._bytes = [own.get(p, p.replace(SPACE, " ").encode()) for p in pieces]
 
     @classmethod
     def train(cls, texts, lang, size, model_type="unigram"):

@@ -201,23 +201,24 @@ def test_a_split_is_drawn_by_its_seed():
 
 def test_multi30k_is_the_users_own_or_downloaded(tmp_path, monkeypatch):
     """Here all are the user's own but one."""
-    names, missing, sums = corpora.MULTI30K_SHA256, "val.fr.gz", {}
-    (tmp_path / "multi30k").mkdir()
-    for name in names:
-        path = tmp_path / ("elsewhere" if name == missing else f"multi30k/{name}")
-        path.write_bytes(gzip.compress(name.encode()))
-        sums[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    folder, sums = tmp_path / "multi30k", {}
+    folder.mkdir()
+    for name in corpora.MULTI30K_SHA256:
+        (folder / name).write_bytes(gzip.compress(name.encode()))
+        sums[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    missing = (folder / "val.fr.gz").rename(tmp_path / "val.fr.gz")
 
     def download(url, sha256, path):
-        assert (url, sha256) == (corpora.MULTI30K_URL + missing, sums[missing])
-        return (tmp_path / "elsewhere").rename(tmp_path / missing)
+        assert url == corpora.MULTI30K_URL + missing.name
+        assert sha256 == sums[missing.name]
+        return missing
 
     monkeypatch.setattr(corpora, "MULTI30K_SHA256", sums)
     monkeypatch.setattr("utils.files.download", download)
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     corpus = corpora.load_multi30k("en", "fr")
     assert corpus["valid"] == [Pair("val.en.gz", "val.fr.gz", line=1)]
-    changed = tmp_path / "multi30k" / "val.en.gz"
+    changed = folder / "val.en.gz"
     changed.write_bytes(b"changed")
     with pytest.raises(ValueError, match="val.en.gz has .* left as it is"):
         corpora.load_multi30k("de", "en")

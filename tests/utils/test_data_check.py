@@ -87,13 +87,6 @@ def test_what_excel_writes_comes_back(rows, all_quoted):
     assert [*read.values()] == as_written and not said
 
 
-def test_excels_quotes_are_undone_where_nearly_all_are_excels():
-    lines = ['"a\tb', *['"d"\te'] * 9]
-    rows, (said,) = read_columns(lines, None, "auto", "a.tsv", {})
-    assert [*rows.values()] == [('"a', "b"), *[("d", "e")] * 9]
-    assert re.match("9 lines with quotation marks .*lines 2, 3,", said)
-
-
 def test_what_is_too_long_is_left_out_of_training_and_named_in_the_test():
     vocab, fits, long = Vocab([["a"]], "en"), "a " * 10, "a " * 11
     pairs = pairs_of([fits, long, fits, fits], [fits, fits, long, fits])

@@ -4,33 +4,25 @@ import sys
 
 import pytest
 
-from utils import exercises
-from utils.languages import (
-    OTHERWISE,
-    check_language,
-    language_name,
-    readers_language,
-)
+from utils import exercises, languages
+from utils.languages import check_language, language_name, readers_language
 
-SYSTEM = "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"
-
-
-@pytest.mark.parametrize("lang", ["EN", "e", "", None, "english", "pt-br", "en\n"])
-def test_what_is_no_code(lang):
-    with pytest.raises(ValueError, match="unknown language .*: give its code, two or"):
-        check_language(lang)
+COURSE = "LEARNING_TO_ALIGN_LANG"
+NAMES = COURSE, "JPY_SESSION_NAME", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"
 
 
 def test_codes():
     assert [check_language(code) for code in ("en", "cs", "xyz")] == ["en", "cs", "xyz"]
     assert language_name("zh") == "zh (Chinese)" and language_name("cs") == "cs"
-    for long, short in OTHERWISE.items():
+    for long, short in languages.OTHERWISE.items():
         with pytest.raises(ValueError, match=f"'{long}': its code here is '{short}'"):
             check_language(long)
+    for other in ("EN", "e", "", None, "english", "pt-br", "en\n"):
+        with pytest.raises(ValueError, match="unknown .*: give its code, two or"):
+            check_language(other)
 
 
 CHINESE, ENGLISH = {"LANG": "zh_CN.UTF-8"}, {"LANG": "en_GB.UTF-8"}
-COURSE = "LEARNING_TO_ALIGN_LANG"
 READERS = [  # the variables, the folder, the name in VS Code; what they read
     (ENGLISH | {COURSE: "zh"}, "notebooks", "", "zh"),
     (ENGLISH, "build/zh", "", "zh"),
@@ -52,7 +44,7 @@ READERS = [  # the variables, the folder, the name in VS Code; what they read
 def test_the_readers_language(
     tmp_path, monkeypatch, capsys, variables, folder, vscode, lang
 ):
-    for name in (COURSE, "JPY_SESSION_NAME", *SYSTEM):
+    for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -1,8 +1,6 @@
 """The training command: what it says, stores, resumes and refuses."""
 
-import contextlib
 import csv
-import io
 import os
 import random
 import re
@@ -30,12 +28,11 @@ ENDINGS = ("last.safetensors", "lock", "log.csv", "png", "safetensors")
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A folder with pairs.tsv and a training of one epoch; what was printed of it."""
-    folder, printed = tmp_path_factory.mktemp("trained"), io.StringIO()
+    folder = tmp_path_factory.mktemp("trained")
     write_pairs(folder / "pairs.tsv")
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
-        patch.chdir(folder)
-        train.main(NEW.split())
-    return folder, printed.getvalue().splitlines()
+    printed, errors = start(folder, NEW).communicate()
+    assert not errors
+    return folder, printed.splitlines()
 
 
 @pytest.fixture
@@ -102,8 +99,7 @@ def test_it_goes_on(run, trained, monkeypatch):
     assert "--lr was 0.003 and is 0.001 from here on" in longer
     with open("model.log.csv", encoding="utf-8", newline="") as file:
         log = list(csv.DictReader(file))
-    rates = [(row["epoch"], row["lr"]) for row in log]
-    assert rates == [("1", "0.003"), ("2", "0.001")]
+    assert [row["lr"] for row in log] == ["0.003", "0.001"]
     history = load_checkpoint("model.last.safetensors").training["history"]
     for row, entry in zip(log, history, strict=True):
         for name in ("train_loss", "valid_loss", "seconds"):
@@ -153,9 +149,8 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     parts = {"train": lines[:90], "valid": lines[90:], "test": []}
     for split, part in parts.items():
         part = [*part, ["x " * MAX_SOURCE, f"Long {split}."], ["Y y", split]]
-        for side, end in enumerate(("en", "fr")):
-            text = "".join(f"{pair[side]}\n" for pair in part)
-            Path(f"{split}.{end}").write_text(text, "utf-8")
+        for end, side in zip(("en", "fr"), zip(*part, strict=True), strict=True):
+            Path(f"{split}.{end}").write_text("\n".join(side), "utf-8")
         options.append(f"--{split} {split}.en {split}.fr")
     Path("options").write_text("\n".join(options), "utf-8")
     printed = run("@options")
