@@ -60,13 +60,9 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         )
     tensors = {f"model.{k}": v.data for k, v in model.named_parameters()}
     tensors |= trainer.tensors() if trainer else {}
-    header = {
-        "config": model.config,
-        "training": trainer and trainer.plain(),
-        "notes": notes or {},
-        "src_vocab": pack_vocab(src_vocab),
-        "tgt_vocab": pack_vocab(tgt_vocab),
-    }
+    header = {"config": model.config, "notes": notes or {}}
+    header |= {"training": trainer and trainer.plain()}
+    header |= {"src_vocab": pack_vocab(src_vocab), "tgt_vocab": pack_vocab(tgt_vocab)}
     partial = path.with_name(f"{path.name}.part")
     try:
         save_file(tensors, partial, {"format": FORMAT, "header": json.dumps(header)})
@@ -103,13 +99,10 @@ def described(tensor):
 
 def require_equal(then, now):
     """ValueError that names the differences between two trainings, if there are any."""
-    differences = [
-        f"{name} was {then.get(name)} and is {now.get(name)}"
-        for name in {**then, **now}
-        if then.get(name) != now.get(name)
-    ]
-    if differences:
-        raise ValueError(f"it was another training: {'; '.join(differences)}")
+    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    said = [f"{name} was {then.get(name)} and is {now.get(name)}" for name in names]
+    if said:
+        raise ValueError(f"it was another training: {'; '.join(said)}")
 
 
 def pack_vocab(vocab):

@@ -6,7 +6,6 @@ options that errors name are those of `python -m utils.train`.
 
 import random
 import sys
-from functools import cache
 from pathlib import Path
 
 from utils import data_check, files
@@ -66,14 +65,10 @@ def _village_pairs(lines, path, source, target):
         fields = dict(zip(names, line.split("\t"), strict=True))
         sides = (fields[lang].split() for lang in (source, target))
         sides = (tuple(map(sys.intern, words)) for words in sides)  # each word once
-        pair = Pair(*sides, tags=_read_tags(fields["tags"]))
+        tags = frozenset(map(sys.intern, filter(None, fields["tags"].split(","))))
+        pair = Pair(*sides, tags=tags)
         pairs.append(with_links(pair, fields[links], f"{path}, line {number}", forward))
     return pairs
-
-
-@cache  # lines share most of their tags: each is kept once
-def _read_tags(tags):
-    return frozenset(map(sys.intern, filter(None, tags.split(","))))
 
 
 # Multi30k
@@ -134,14 +129,11 @@ def load_tsv(
     skip_bad_lines, those are left out: not UTF-8, too long, with too few columns or an
     empty side.
     """
-    languages = check_direction(source, target)
-    path, bad = files.find_file(path), {}
+    languages, path, bad = check_direction(source, target), files.find_file(path), {}
     lines = files.read_lines(path, bad)
-    rows, findings = data_check.read_columns(lines, columns, quotes, path)
-    pairs, found = _read_pairs(rows, path, languages, bad, skip_bad_lines)
-    kept, repeats = data_check.without_repeats({"train": pairs})
-    splits = split_pairs(kept["train"], dict.fromkeys(HELD_OUT, held_out), seed)
-    return Corpus(path.name, *languages, splits, findings + found + repeats)
+    rows, findings = data_check.read_columns(lines, columns, quotes, path, bad)
+    read = {"train": (rows, path, bad)}
+    return _make(path.name, languages, read, held_out, skip_bad_lines, seed, findings)
 
 
 def load_parallel(
@@ -151,7 +143,6 @@ def load_parallel(
     source="en",
     target="fr",
     held_out=None,
-    seed=0,
     skip_bad_lines=False,
 ) -> Corpus:
     """Pairs of files with a sentence a line: the source's, and its translations.
@@ -161,8 +152,7 @@ def load_parallel(
     repeats in train, or is in test or valid as well, is left out of it. Raises
     ValueError as `load_tsv` does, and unless both files have as many lines.
     """
-    languages = check_direction(source, target)
-    splits, findings = {}, []
+    languages, read = check_direction(source, target), {}
     for split, given in {"train": train, "valid": valid, "test": test}.items():
         if given is None:
             continue
@@ -176,89 +166,94 @@ def load_parallel(
                 f"{where} have {lengths[0]:,} and {lengths[1]:,} lines: each line "
                 "needs its translation in the same line of the other file"
             )
-        rows = list(zip(*sides, strict=True))
-        splits[split], found = _read_pairs(rows, where, languages, bad, skip_bad_lines)
-        findings += [f"{split}: {finding}" for finding in found]
-    splits, repeats = data_check.without_repeats(splits)
-    cut = {split: held_out for split in HELD_OUT if split not in splits}
-    splits |= split_pairs(splits["train"], cut, seed)
-    splits = {split: splits[split] for split in ("train", *HELD_OUT)}
+        read[split] = dict(enumerate(zip(*sides, strict=True), 1)), where, bad
     name = ", ".join(Path(file).name for file in train)
+    return _make(name, languages, read, held_out, skip_bad_lines)
+
+
+def _make(name, languages, read, held_out, skip_bad_lines, seed=0, findings=()):
+    """A Corpus of what was read of each split; those that lack are cut from train."""
+    splits, findings = {}, [*findings]
+    for split, (rows, where, bad) in read.items():
+        splits[split], found = _read_pairs(rows, where, languages, bad, skip_bad_lines)
+        findings += [f"{split}: " * (len(read) > 1) + finding for finding in found]
+    splits, repeats = data_check.without_repeats(splits)
+    names = [split for split in HELD_OUT if split not in splits]
+    splits |= split_pairs(splits["train"], names, held_out, seed)
+    splits = {split: splits[split] for split in ("train", *HELD_OUT)}
     return Corpus(name, *languages, splits, findings + repeats)
 
 
 def _read_pairs(rows, where, languages, bad, skip_bad_lines):
-    """Pairs, and findings. A row: two texts, a fault in words, or () to pass over.
+    """Pairs, and findings, of {number of a line: two texts}; bad: {number: its fault}.
 
-    bad: faults by the number of their line. Without skip_bad_lines, the first fault is
-    raised.
+    Without skip_bad_lines, the first fault is raised.
     """
-    pairs, findings, reasons = [], [], []
-    if data_check.is_header(rows[0], languages):
-        findings.append(f"line 1 left out: it names columns, {' and '.join(rows[0])}")
-        rows[0] = ()
-    for number, row in enumerate(rows, 1):
-        fault = bad.get(number) or (row if isinstance(row, str) else None)
-        for lang, text in zip(languages, () if fault else row, strict=False):
+    findings = []
+    if data_check.is_header(rows.get(1, ()), languages):
+        names = " and ".join(rows.pop(1))
+        findings.append(f"line 1 left out: it names columns, {names}")
+    for number, row in rows.items():
+        for lang, text in zip(languages, row, strict=True):
             if not any(c.isprintable() and not c.isspace() for c in text):
-                fault = fault or f"the {lang} side is empty; both need a sentence"
-        if fault and not skip_bad_lines:
+                fault = f"the {lang} side is empty; both need a sentence"
+                bad.setdefault(number, fault)
+    reasons = []
+    for number, fault in sorted(bad.items()):
+        if not skip_bad_lines:
             advice = "--skip-bad-lines leaves such lines out"
             raise ValueError(f"{where}, line {number}: {fault}; {advice}")
-        if fault:
-            reason = fault.split(";")[0].split(" (")[0]
-            reasons.append((f"left out: {reason}", number))
-        elif row:
-            pairs.append(Pair(*row, line=number))
+        reasons.append((f"left out: {fault.split(';')[0].split(' (')[0]}", number))
     findings += data_check.by_kind(reasons)
+    pairs = [Pair(*row, line=n) for n, row in rows.items() if n not in bad]
     if not pairs:
         raise ValueError(f"{where}: no pair is left; {'; '.join(findings)}")
     return pairs, findings + data_check.check_pairs(pairs, languages)
 
 
-def split_pairs(pairs: list[Pair], sizes: dict[str, int | None], seed=0) -> dict:
-    """Cut splits of the given sizes from pairs at random; what is left is "train".
+def split_pairs(pairs: list[Pair], names=HELD_OUT, size=None, seed=0) -> dict:
+    """Cut splits of these names and this size at random; what is left is "train".
 
     Pairs that share a source or a target sentence, directly or through other pairs,
     go to the same split. The order within a split is that of pairs. A size of None: a
     tenth of the pairs, 1000 at most, or less where so many share sentences.
     """
+    wanted = max(1, min(1000, len(pairs) // 10)) if size is None else size
+    require_whole("held_out", wanted, 0)
     groups = _connected(pairs)
     random.Random(seed).shuffle(groups)
-    for name, size in sizes.items():
-        if size is not None:
-            require_whole(name, size, 0)
-    tenth = max(1, min(1000, len(pairs) // 10))
-    wanted = {split: tenth if size is None else size for split, size in sizes.items()}
-    chosen = {split: [] for split in ("train", *sizes)}
+    splits = {split: [] for split in ("train", *names)}
     for group in groups:
-        fits = (s for s, size in wanted.items() if len(chosen[s]) + len(group) <= size)
-        chosen[next(fits, "train")] += group
-    for split, size in wanted.items():
-        enough = 1 if sizes[split] is None else size
-        if len(chosen[split]) < enough or not chosen["train"]:
+        fits = (split for split in names if len(splits[split]) + len(group) <= wanted)
+        splits[next(fits, "train")] += group
+    enough = dict.fromkeys(names, 1 if size is None else size) | {"train": 1}
+    for split, own in splits.items():
+        if len(own) < enough[split]:
             raise ValueError(
                 f"{len(pairs)} pairs in {len(groups)} groups that share no sentence "
-                f"are too few for a split {split!r} of {size} and a training split: "
-                "give more pairs, or a smaller --held-out"
+                f"are too few for splits {' and '.join(names)} of {wanted} and a "
+                "training split: give more pairs, or a smaller --held-out"
             )
-    return {split: [pairs[i] for i in sorted(own)] for split, own in chosen.items()}
+        splits[split] = [pairs[i] for i in sorted(own)]
+    return splits
 
 
 def _connected(pairs):
-    """Positions of pairs, in groups connected by equal sources or targets."""
-    parent = {}
+    """Positions of pairs, in groups connected by equal sources or targets.
 
-    def root(side):
-        while parent.setdefault(side, side) != side:
-            parent[side] = parent[parent[side]]
-            side = parent[side]
-        return side
-
-    keys = [tuple(map(data_check.same_text, pair[:2])) for pair in pairs]
-    for source, target in keys:
-        parent[root(("source", source))] = root(("target", target))
+    Each pair is named by the first pair that is known to be in its group.
+    """
+    sides = [[data_check.same_text(pair[side]) for pair in pairs] for side in (0, 1)]
+    names, before = list(range(len(pairs))), None
+    while names != before:
+        before = names
+        for texts in sides:
+            first = {}
+            for text, name in zip(texts, names, strict=True):
+                first[text] = min(name, first.get(text, name))
+            names = [first[text] for text in texts]
+        names = [names[name] for name in names]
     groups = {}
-    for i, (source, _) in enumerate(keys):
-        groups.setdefault(root(("source", source)), []).append(i)
+    for i, name in enumerate(names):
+        groups.setdefault(name, []).append(i)
     return list(groups.values())

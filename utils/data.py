@@ -158,7 +158,11 @@ def cut(items: list, size: int) -> list[list]:
 
 
 class BatchLoader:
-    """Batches of pairs, in an order that depends on the seed and the epoch alone."""
+    """Batches of pairs, in an order that depends on the seed and the epoch alone.
+
+    alpha: above 0, each epoch cuts every text anew by `SubwordVocab.sample`, which
+    depends on the same.
+    """
 
     def __init__(
         self,
@@ -169,12 +173,14 @@ class BatchLoader:
         seed=0,
         bucketed=True,
         shuffle=True,
+        alpha=0.0,
     ):
         if not pairs:
             raise ValueError("there are no pairs to make batches of: the list is empty")
         require_whole("batch_size", batch_size)
         self.ids = list(zip(*encode_pairs(pairs, src_vocab, tgt_vocab), strict=True))
-        self.batch_size, self.seed = batch_size, seed
+        self.pairs, self.vocabs = pairs, (src_vocab, tgt_vocab)
+        self.batch_size, self.seed, self.alpha = batch_size, seed, alpha
         self.bucketed, self.shuffle = bucketed, shuffle
 
     def __len__(self):
@@ -183,12 +189,15 @@ class BatchLoader:
     def __iter__(self):
         return self.epoch(0)
 
-    def epoch_ids(self, k):
-        return self.ids  # (source, target) of each pair, the same in every epoch
+    def sampled(self, k):
+        rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
+        for pair in self.pairs:
+            sides = zip(self.vocabs, pair[:2], strict=True)
+            yield [[*vocab.sample(x, rng, self.alpha), EOS_ID] for vocab, x in sides]
 
     def epoch(self, k):
         rng = random.Random(f"seed {self.seed}, epoch {k}") if self.shuffle else None
-        ids = self.epoch_ids(k)
+        ids = list(self.sampled(k)) if self.alpha else self.ids
         lengths = [(len(source), len(target)) for source, target in ids]
         for rows in cut_batches(lengths, self.batch_size, self.bucketed, rng):
             yield Batch.from_ids(*zip(*(ids[i] for i in rows), strict=True))

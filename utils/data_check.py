@@ -7,9 +7,9 @@ import csv
 import re
 import statistics
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
-from itertools import compress, repeat
+from itertools import repeat
 
 from utils.guards import require_one_of
 from utils.languages import language_name
@@ -53,22 +53,21 @@ def by_kind(found, where="") -> list[str]:
 
     It names five lines at most. where: what it begins with, such as "test: ".
     """
-    kinds, findings = defaultdict(list), []
-    for kind, number in found:
-        kinds[kind].append(number)
-    for kind, numbers in kinds.items():
+    findings = []
+    for kind in dict.fromkeys(kind for kind, _ in found):
+        numbers = [number for one, number in found if one == kind]
         s = "s" * (len(numbers) > 1)
         first = ", ".join(map(str, numbers[:5])) + ", …" * (len(numbers) > 5)
         findings.append(f"{where}{len(numbers):,} line{s} {kind} (line{s} {first})")
     return findings
 
 
-def read_columns(lines, columns, quotes, path):
-    """The two chosen texts of each line, and findings.
+def read_columns(lines, columns, quotes, path, bad):
+    """{number of a line: its two chosen texts}, and findings.
 
-    In place of two texts: what is wrong with a line, a str; () where it names columns.
-    columns and quotes are those of `load_tsv`. Raises ValueError for others, and where
-    a column of numbers is chosen beside others with text.
+    A line with a fault goes to bad, {its number: the fault}; one that names columns is
+    left out. columns and quotes are those of `load_tsv`. Raises ValueError for others,
+    and where a column of numbers is chosen beside others with text.
     """
     require_one_of("quotes", quotes, ("auto", "keep"))
     places, found = _choose(columns, lines[0], path), []
@@ -79,7 +78,7 @@ def read_columns(lines, columns, quotes, path):
         for n in excel:
             fields[n] = next(csv.reader([lines[n]], delimiter="\t"))
             found.append((TAKEN_AWAY, n + 1))
-    usual, rows = statistics.mode(map(len, fields)), []
+    usual, rows = statistics.mode(map(len, fields)), {}
     if sum(len(own) == 1 for own in fields) > max(2, 0.9 * len(fields)):
         raise ValueError(
             f"{path}: most lines have no tab. Two sentences with a tab between them "
@@ -88,13 +87,14 @@ def read_columns(lines, columns, quotes, path):
     for number, own in enumerate(fields, 1):
         if len(own) < max(places):
             few = f"too few columns, {len(own)} instead of at least {max(places)}"
-            rows.append(f"{few}; expected two sentences with a tab between them")
+            few += "; expected two sentences with a tab between them"
+            bad.setdefault(number, few)
             continue
-        rows.append(tuple(own[place - 1] for place in places))
+        rows[number] = tuple(own[place - 1] for place in places)
         if len(own) != usual:
             found.append((f"unlike most, which have {usual} columns", number))
     if columns and not all(str(column).isdecimal() for column in columns):
-        rows[0] = ()
+        del rows[1]
     alike = zip(*(own for own in fields if len(own) == usual), strict=True)
     text = [number for number, own in enumerate(alike, 1) if not are_numbers(own)]
     if len(text) > 1 and not {*places} <= {*text}:
@@ -165,13 +165,14 @@ def without_long(corpus, src_vocab, tgt_vocab, most):
     splits, findings = {}, []
     for split, pairs in corpus.splits.items():
         vocabs = [src_vocab] if split == "test" else [src_vocab, tgt_vocab]
-        long = [any(map(is_long, pair, vocabs, repeat(most))) for pair in pairs]
-        fits = [pair for pair, out in zip(pairs, long, strict=True) if not out]
-        splits[split] = pairs if split == "test" else fits
         fate = "counted as an empty translation" if split == "test" else "left out"
-        lines = (pair.line for pair in compress(pairs, long))
-        kind = f"of more than {most} pieces {fate}"
-        findings += by_kind(((kind, line) for line in lines), f"{split}: ")
+        kind, found, splits[split] = f"of more than {most} pieces {fate}", [], []
+        for pair in pairs:
+            if long := any(map(is_long, pair, vocabs, repeat(most))):
+                found.append((kind, pair.line))
+            if not long or split == "test":
+                splits[split].append(pair)
+        findings += by_kind(found, f"{split}: ")
         if pairs and not splits[split]:
             raise ValueError(f"{findings[-1]}: no pair is left")
     return replace(corpus, splits=splits), findings
@@ -230,9 +231,6 @@ def _seems_to_be(texts, lang):
     if lang not in FREQUENT:
         return None
     words = Counter(re.findall(r"\w+", " ".join(texts).lower()))
-    counts = {
-        code: sum(words[word] for word in known.split())
-        for code, known in FREQUENT.items()
-    }
+    counts = {k: sum(words[word] for word in FREQUENT[k].split()) for k in FREQUENT}
     best = max(counts, key=counts.get)
     return language_name(best) if counts[best] >= max(10, 2 * counts[lang]) else None

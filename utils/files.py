@@ -2,8 +2,6 @@
 
 import codecs
 import gzip
-import hashlib
-import io
 import os
 import zlib
 from pathlib import Path
@@ -20,10 +18,8 @@ UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def data_folder() -> Path | None:
     """The folder of the user's own data files, named by an environment variable."""
     name = os.environ.get(DATA_VARIABLE)
-    if not name:
-        return None
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
+    folder = Path(name).expanduser() if name else None
+    if folder and not folder.is_dir():
         raise FileNotFoundError(
             f"the environment variable {DATA_VARIABLE} names {name}, "
             "which is no folder: name one that exists, or unset the variable"
@@ -61,17 +57,6 @@ def model_file(path) -> Path:
     return whole if whole.is_file() else Path(path)
 
 
-def _read_limited(file, path):
-    """The content of an open file; ValueError for more than LARGEST_FILE bytes."""
-    data = file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise ValueError(
-            f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
-            "the most that is read: take its first lines as a file of their own"
-        )
-    return data
-
-
 def read_lines(path: Path, bad=None, sha256=None, advice="") -> list[str]:
     """The lines of a UTF-8 file, gzipped if path ends in .gz, without line ends.
 
@@ -81,19 +66,20 @@ def read_lines(path: Path, bad=None, sha256=None, advice="") -> list[str]:
     a dict, such a line is "" and what is wrong with it goes there, by its number.
     sha256: ValueError, with this advice, if the file has another checksum.
     """
-    with path.open("rb") as file:
-        data = _read_limited(file, path)
-    found = hashlib.sha256(data).hexdigest()
-    if sha256 and found != sha256:
+    if sha256 and (found := pooch.file_hash(path)) != sha256:
         raise ValueError(
             f"{path} has the SHA-256 checksum {found}, expected {sha256}. {advice}"
         )
-    if path.suffix == ".gz":
-        try:
-            with gzip.open(io.BytesIO(data)) as file:
-                data = _read_limited(file, path)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} is not a complete gzip file: {error}") from error
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a complete gzip file: {error}") from error
+    if len(data) > LARGEST_FILE:
+        raise ValueError(
+            f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
+            "the most that is read: take its first lines as a file of their own"
+        )
     if data.startswith((*UTF16_MARKS, b"PK")) or b"\0" in data[:1000]:
         raise ValueError(
             f"{path} is UTF-16, a zip, a workbook, or no text at all: it begins with "
@@ -148,13 +134,7 @@ def download(url: str, sha256: str, path: Path) -> Path:
     leaves a half-written file; a bad copy stays until a good one replaces it.
     """
     try:
-        pooch.retrieve(
-            url,
-            known_hash=f"sha256:{sha256}",
-            fname=path.name,
-            path=path.parent,
-            progressbar=True,
-        )
+        pooch.retrieve(url, sha256, path.name, path.parent, progressbar=True)
     except (OSError, ValueError) as error:  # ValueError: another checksum
         folder = path.parent.name
         raise ConnectionError(

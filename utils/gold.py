@@ -95,8 +95,7 @@ def link_gold(pairs, name) -> list:
     if isinstance(pairs, Corpus):
         pairs = [pair for split in pairs.splits.values() for pair in split]
     for pair in pairs:
-        for forward in (True, False):
-            source, target = pair[:2] if forward else pair[1::-1]
+        for forward, (source, target) in ((True, pair[:2]), (False, pair[1::-1])):
             digest = hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()
             if digest in gold and digest not in found:
                 *ends, links = gold[digest]

@@ -21,17 +21,14 @@ OTHERWISE = {  # codes, and what isn't one, for which another is used here
 
 def check_language(lang):
     """Return lang; ValueError if it is no code of two or three small letters."""
-    known = ", ".join(f"{code!r} ({name})" for code, name in NAMES.items())
     if not isinstance(lang, str) or not re.fullmatch("[a-z]{2,3}", lang):
-        raise ValueError(
-            f"unknown language {lang!r}: give its code, two or three small letters, "
-            f"such as {known}"
-        )
-    if lang in OTHERWISE:
-        raise ValueError(
-            f"unknown language {lang!r}: its code here is {OTHERWISE[lang]!r}"
-        )
-    return lang
+        known = ", ".join(f"{code!r} ({name})" for code, name in NAMES.items())
+        right = f"give its code, two or three small letters, such as {known}"
+    elif lang in OTHERWISE:
+        right = f"its code here is {OTHERWISE[lang]!r}"
+    else:
+        return lang
+    raise ValueError(f"unknown language {lang!r}: {right}")
 
 
 def language_name(lang) -> str:

@@ -21,7 +21,7 @@ from utils.guards import require_one_of
 from utils.models import KINDS, build_model
 from utils.options import setting
 from utils.processes import Machine, join_processes, share_training
-from utils.subwords import FEWEST, SUBWORDS, SampledLoader, SubwordVocab
+from utils.subwords import FEWEST, SUBWORDS, SubwordVocab
 from utils.training import Trainer, batch_loss
 
 TRAINED = {  # the kinds of the catalogue that the command trains, as they are typed
@@ -133,12 +133,14 @@ def fit(corpus, settings, start=None, store=None, loss_function=None, progress=T
     """Train a translator on corpus["train"], judged by corpus["valid"] -> Fitted.
 
     Pairs that are too long are left out. start: a Checkpoint to start from; ValueError
-    if it is of other languages. store: a `utils.report.Store`, which stores each epoch
+    if it is of other languages. store: a `utils.train.Store`, which stores each epoch
     and says how it went, and from which a training is resumed; without one, the model
     is in memory alone. loss_function: in place of the settings' own.
     """
     (rank, world), device = join_processes(), settings.start()
-    resumed = store and store.open(settings, corpus)
+    if store:
+        store.open(settings, corpus)
+    resumed = store and store.last
     if start := resumed or start:
         then = {"source": start.src_vocab.lang, "target": start.tgt_vocab.lang}
         now = {"source": corpus.source_lang, "target": corpus.target_lang}
@@ -153,9 +155,8 @@ def fit(corpus, settings, start=None, store=None, loss_function=None, progress=T
     findings = [*corpus.findings, *long, f"computed on {where}, the gradient by {by}"]
     if settings.precision != "float32":
         loss = torch.autocast(device.type, torch.bfloat16)(loss)
-    cut_anew = partial(SampledLoader, alpha=settings.alpha)
-    load = cut_anew if settings.alpha else BatchLoader
-    pairs = load(corpus["train"], *vocabs, settings.batch_size, settings.seed)
+    order = {name: getattr(settings, name) for name in ("batch_size", "seed", "alpha")}
+    pairs = BatchLoader(corpus["train"], *vocabs, **order)
     valid = BatchLoader(corpus["valid"], *vocabs, 128, shuffle=False)
     how = {"lr": settings.lr, "averaging": settings.averaging}
     how["loss_function"] = partial(loss, label_smoothing=settings.label_smoothing)

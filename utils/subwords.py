@@ -9,17 +9,15 @@ piece is written as the bytes of its UTF-8 encoding, such as `<0xE9>`.
 
 import io
 import math
-import random
 import re
 from collections import Counter
 from functools import lru_cache
 
 import sentencepiece
 
-from utils.data import BatchLoader
 from utils.guards import require_one_of, require_whole
 from utils.languages import check_language
-from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, SPECIALS, Encoded, Vocab, check_text
+from utils.text import BOS, EOS, PAD, SPECIALS, Encoded, Vocab, check_text
 
 SPACE = "▁"  # what sentencepiece writes for a space
 WAYS = 8  # of cutting a unit, the most probable ones, that `sample` draws from
@@ -55,11 +53,10 @@ class SubwordVocab(Vocab):
             )
         self._cut = lru_cache(REMEMBERED)(self._find_cut)
         self._ways = lru_cache(REMEMBERED)(self._find_ways)
-        self._bytes = [p.replace(SPACE, " ").encode() for p in self.idx_to_token]
-        for byte, piece in enumerate(BYTES):
-            self._bytes[self.token_to_idx[piece]] = bytes([byte])
-        for special in (PAD_ID, BOS_ID, EOS_ID):
-            self._bytes[special] = b""
+        own = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
+        own |= dict.fromkeys((PAD, BOS, EOS), b"")
+        pieces = self.idx_to_token
+        self._bytes = [own.get(p, p.replace(SPACE, " ").encode()) for p in pieces]
 
     @classmethod
     def train(cls, texts, lang, size, model_type="unigram"):
@@ -129,10 +126,9 @@ class SubwordVocab(Vocab):
         return self._pieces.encode(unit)
 
     def _find_ways(self, unit):
-        if unit == SPACE:
-            return [self._cut(unit)], [0.0]
-        ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
-        score = self._pieces.get_score  # a log-probability
+        ways, score = [self._cut(unit)], self._pieces.get_score  # a log-probability
+        if unit != SPACE:
+            ways = self._pieces.nbest_encode(unit, nbest_size=WAYS)
         return ways, [sum(map(score, way)) for way in ways]
 
     def byte_lengths(self, ids) -> list[int]:
@@ -152,25 +148,6 @@ class SubwordVocab(Vocab):
 def units(text) -> list[str]:
     """A text in parts that no piece crosses: words, each with the space before it."""
     return re.findall(f"{SPACE}|[^{SPACE}][^ {SPACE}]*", f" {check_text(text)}", re.S)
-
-
-class SampledLoader(BatchLoader):
-    """A BatchLoader that cuts every text anew in each epoch: see SubwordVocab.sample.
-
-    The cuts depend on the seed and the epoch alone.
-    """
-
-    def __init__(self, pairs, src_vocab, tgt_vocab, batch_size, seed, alpha):
-        super().__init__(pairs, src_vocab, tgt_vocab, batch_size, seed)
-        self.pairs, self.vocabs, self.alpha = pairs, (src_vocab, tgt_vocab), alpha
-
-    def epoch_ids(self, k):
-        rng = random.Random(f"cuts of seed {self.seed}, epoch {k}")
-
-        def cut(vocab, text):
-            return [*vocab.sample(text, rng, self.alpha), EOS_ID]
-
-        return [tuple(map(cut, self.vocabs, pair[:2])) for pair in self.pairs]
 
 
 def drawn(pieces):

@@ -78,8 +78,7 @@ def _cut_by_words(units, words):
     for start in reversed(range(len(units))):
         ways = []
         for end in range(start + 1, min(start + _LONGEST_WORD, len(units)) + 1):
-            word = "".join(units[start:end])
-            known = word in words and word not in SPECIALS
+            known = "".join(units[start:end]) in words
             if known or end == start + 1:
                 ways.append((best[end][0] + (not known), best[end][1] + 1, -end))
         best[start] = min(ways)
@@ -115,18 +114,6 @@ def _space(text, token, lang):
     return "" if attached or lang == "en" and re.fullmatch(_CLITIC, token) else " "
 
 
-def rank_tokens(sentences) -> list[str]:
-    """The tokens of sentences (lists of tokens) by falling frequency, ties sorted.
-
-    Raises TypeError for a string in place of a list, ValueError for a special token.
-    """
-    counts = Counter(t for sentence in sentences for t in check_tokens(sentence))
-    for token in counts:
-        if token in SPECIALS:
-            raise ValueError(f"{token!r} occurs in the text, but is a special token")
-    return sorted(counts, key=lambda token: (-counts[token], token))
-
-
 class Encoded(NamedTuple):
     """A sentence as a vocabulary reads it, without <eos>; an id for each token."""
 
@@ -140,16 +127,20 @@ class Vocab:
 
     stored: all of them in their order, as a file holds them. extends: in each sentence,
     the first SLOTS unknown words of the source get the ids after the vocabulary's own,
-    in source and target alike, so that they can be copied.
+    in source and target alike, so that they can be copied. Raises TypeError for a
+    string in place of a list of tokens, ValueError for a special token among them.
     """
 
     extends = False
 
     def __init__(self, sentences, lang, stored=None, extends=False):
-        ranked = stored or [*SPECIALS, *rank_tokens(sentences)]
-        self.lang, self.idx_to_token = check_language(lang), ranked
-        self.extends = extends
-        self.token_to_idx = {token: i for i, token in enumerate(ranked)}
+        counts = Counter(t for sentence in sentences for t in check_tokens(sentence))
+        for token in counts.keys() & {*SPECIALS}:
+            raise ValueError(f"{token!r} occurs in the text, but is a special token")
+        ranked = sorted(counts, key=lambda token: (-counts[token], token))
+        self.lang, self.extends = check_language(lang), extends
+        self.idx_to_token = stored or [*SPECIALS, *ranked]
+        self.token_to_idx = {token: i for i, token in enumerate(self.idx_to_token)}
 
     def __len__(self):
         return len(self.idx_to_token)
@@ -186,9 +177,8 @@ class Vocab:
             words = tokenize(sentence, self.lang, self)
         ids = [self.token_to_idx[word] if word in self else UNK_ID for word in words]
         found = Encoded(ids, words, [word for word in words if word not in self])
-        return (
-            found._replace(ids=self.extended(found)[words]) if self.extends else found
-        )
+        own = self.extended(found)
+        return found if own is self else found._replace(ids=own[words])
 
     def extended(self, source: Encoded):
         """The vocabulary for both sides of a pair: itself, or this source's words too.

@@ -5,30 +5,42 @@
 `python -m utils.train --help` has all options, `utils.recipe` those of the model.
 """
 
+import csv
 import hashlib
 import inspect
 import os
 import shlex
 import signal
 import sys
+import warnings
 from dataclasses import asdict, dataclass, fields
 from math import inf
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from tqdm.auto import tqdm
 
-from utils.checkpoint import load_checkpoint, require_equal
+from utils.checkpoint import load_checkpoint, require_equal, save_checkpoint
 from utils.corpora import load_multi30k, load_parallel, load_tsv
 from utils.data import Pair
+from utils.data_check import is_long
+from utils.decoding import MAX_SOURCE, translate
 from utils.files import in_words, model_file
+from utils.metrics import text_scores
 from utils.options import Options, dashed, make_parser, open_streams, setting
 from utils.processes import join_processes
 from utils.recipe import FROM_MODEL, SIZES, Settings, fit, sizes_of
-from utils.report import Store, finish, say
+from utils.translate import score_line
 
 LOADERS = {"tsv": load_tsv, "train": load_parallel, "corpus": load_multi30k}
 HOW = {"valid", "test", "held_out", "columns", "quotes", "skip_bad_lines"}
 OF_START = "kind", "source_pieces", "target_pieces", "subwords", *SIZES
+SEARCHES = {"greedy": {}, "beam": {"beam_size": 5, "length_penalty": 1.0}}
+# What may be new when a training is resumed; the files are known by their checksum.
+MAY_CHANGE = (
+    "tsv train valid test out resume overwrite from_ "
+    "threads device num_epochs lr patience loss precision"
+).split()
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,142 @@ class Job(Options):
         return corpus
 
 
+def say(*lines):
+    """Print above a progress bar, in the first process, while there is a reader."""
+    if os.environ.get("RANK", "0") != "0":
+        return
+    try:
+        for line in lines:
+            tqdm.write(line, file=sys.stdout)
+        sys.stdout.flush()
+    except OSError:  # its reader has left, or a disk is full: from here on, nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Store:
+    """A training's files, and what is said of it.
+
+    out: a path without ending, for OUT.safetensors (the best model so far) and
+    OUT.last.safetensors (what a training is resumed from), both whole at every moment:
+    an interrupt costs the running epoch; OUT.log.csv and OUT.png. options: plain
+    values, stored with it. last: a Checkpoint to resume. Only with `overwrite` are
+    files replaced that are there already.
+    """
+
+    def __init__(self, out, options=None, last=None, overwrite=False):
+        self.out, self.options = out, options or {}
+        self.last, self.overwrite = last, overwrite
+
+    def open(self, settings, corpus):
+        """Before anything is computed: may this training be stored here?
+
+        Raises FileExistsError for a training that would be lost, ValueError for one
+        whose settings and options differ in more than MAY_CHANGE.
+        """
+        now = {"options": self.options, "settings": asdict(settings)}
+        self.notes = {**now, "corpus": repr(corpus)}
+        if self.last:
+            free = dict.fromkeys(MAY_CHANGE)
+            both = self.last.notes, now
+            require_equal(*(n["options"] | n["settings"] | free for n in both))
+        endings = ("safetensors", "last.safetensors", "log.csv", "png")
+        taken = filter(os.path.exists, [f"{self.out}.{end}" for end in endings])
+        if (names := " and ".join(taken)) and not (self.last or self.overwrite):
+            raise FileExistsError(
+                f"{names} would be lost: --resume goes on with that "
+                "training, --overwrite replaces it, another --out keeps both"
+            )
+        Path(self.out).parent.mkdir(parents=True, exist_ok=True)
+
+    def begin(self, trainer, vocabs, corpus, findings):
+        """Before the first step: what is trained on what."""
+        self.pairs = corpus["valid"]
+        pieces = [f"{len(vocab):,} pieces of {vocab.lang}" for vocab in vocabs]
+        parameters = sum(p.numel() for p in trainer.model.parameters())
+        say(
+            repr(corpus),
+            *findings,
+            f"vocabularies: {' and '.join(pieces)}",
+            f"{trainer.model.config['kind']}, {parameters:,} parameters",
+            f"epochs done: {len(trainer.history)} of {trainer.num_epochs}, each "
+            f"{len(trainer.loader):,} batches of {trainer.loader.batch_size}; learning "
+            f"rate up to {trainer.lr}",
+        )
+
+    def epoch(self, trainer, vocabs, is_best):
+        """After an epoch: the models are stored first, and reported afterwards."""
+        notes = {**self.notes, "epoch": len(trainer.history)}
+        if is_best:
+            path = f"{self.out}.safetensors"
+            save_checkpoint(path, trainer.averaged, *vocabs, notes=notes)
+        path = f"{self.out}.last.safetensors"
+        save_checkpoint(path, trainer.model, *vocabs, trainer, notes)
+        try:
+            self.report(trainer, vocabs)
+        except Exception as error:  # whatever it is, the training goes on
+            said = f"epoch {notes['epoch']} is stored, but its report failed: {error!r}"
+            warnings.warn(said, stacklevel=1)
+
+    def report(self, trainer, vocabs):
+        """An epoch's figures and a sentence, said and logged; the curves."""
+        from utils.plotting import plot_curves, plt  # here, since it takes a while
+
+        entry, number = trainer.history[-1], len(trainer.history)
+        sources, references = zip(*(pair[:2] for pair in self.pairs), strict=True)
+        texts = [one.text for one in translate(trainer.averaged, sources, *vocabs)]
+        bleu = text_scores(texts, references, vocabs[1].lang)["bleu"]
+        by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        i = by_length[len(sources) // 2]  # a middling one
+        shown = {"source": sources[i], "reference": references[i], "output": texts[i]}
+        say(
+            f"epoch {number} of {trainer.num_epochs}: loss "
+            f"{entry['train_loss']:.3f} in training, {entry['valid_loss']:.3f} in "
+            f"validation; BLEU {bleu:.1f}; {entry['seconds']:.1f} s",
+            *(f"    {name:9} {text}" for name, text in shown.items()),
+        )
+        row = {"epoch": number, **entry, "bleu": bleu, "lr": trainer.lr, **shown}
+        mode, path = "w" if number == 1 else "a", f"{self.out}.log.csv"
+        with open(path, mode, encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(row))
+            if file.tell() == 0:
+                writer.writeheader()
+            writer.writerow(row)
+        names = {"training": "train_loss", "validation": "valid_loss"}
+        curves = {said: [e[of] for e in trainer.history] for said, of in names.items()}
+        ax = plot_curves(range(1, number + 1), curves, "epoch", "loss, nats a token")
+        ax.figure.savefig(f"{self.out}.png", dpi=120)
+        plt.close(ax.figure)
+
+
+def finish(fitted, corpus, out):
+    """After the last epoch: the test split is scored, unless it has been.
+
+    A source that is too long counts as an empty translation.
+    """
+    (model, vocabs, _, best_epoch), path = fitted, f"{out}.safetensors"
+    say(f"the best epoch by validation loss is {best_epoch}: {path}")
+    notes = load_checkpoint(path).notes
+    if (pairs := corpus.splits.get("test")) and "test" not in notes:
+        references, scores = corpus.target_texts("test"), {}
+        fits = [p.source for p in pairs if not is_long(p.source, vocabs[0], MAX_SOURCE)]
+        for name, search in SEARCHES.items():
+            found = zip(fits, translate(model, fits, *vocabs, **search), strict=True)
+            text_of = {source: best.text for source, best in found}
+            texts = [text_of.get(pair.source, "") for pair in pairs]
+            scores[name] = text_scores(texts, references, corpus.target_lang)
+            scores["signature"] = scores[name].pop("signature")
+        notes["test"] = scores | {"sentences": len(pairs)}
+        save_checkpoint(path, model, *vocabs, notes=notes)
+    if scores := notes.get("test"):
+        say(
+            f"the test split, {scores['sentences']:,} sentences, scored once:",
+            f"    greedy    {score_line(scores['greedy'])}",
+            f"    beam of 5 {score_line(scores['beam'])}",
+            f"    BLEU is {scores['signature']}",
+        )
+    say(f"translate with it: python -m utils.translate {shlex.quote(path)} < in.txt")
+
+
 def load_trained(path):
     """A Checkpoint of this command; ValueError for another."""
     saved = load_checkpoint(path)
@@ -105,12 +253,12 @@ def first_settings(given, job, corpus):
 
 def run(given, out):
     """Everything that the command does, after its options are read."""
-    resume, start = "resume" in given, None
-    then = load_trained(f"{out}.last.safetensors").notes if resume else {}
+    last = load_trained(f"{out}.last.safetensors") if "resume" in given else None
+    then = last.notes if last else {}
     job = Job.of(then.get("options", {}) | given)
     corpus = job.read()
-    if resume:
-        settings = Settings.of(then["settings"] | given)
+    if last:
+        settings, start = Settings.of(then["settings"] | given), last
         for name, was in then["settings"].items():
             if (now := getattr(settings, name)) != was:
                 say(f"{dashed(name)} was {was} and is {now} from here on")
@@ -118,7 +266,7 @@ def run(given, out):
         settings, start = first_settings(given, job, corpus)
     digest = hashlib.sha256(repr(corpus.splits).encode()).hexdigest()
     now = asdict(job) | {"the text that the file holds (SHA-256)": digest[:12]}
-    store = Store(out, now, resume, job.overwrite)
+    store = Store(out, now, last, job.overwrite)
     fitted = fit(corpus, settings, start, store, progress=sys.stderr.isatty())
     if join_processes()[0] == 0:
         finish(fitted, corpus, out)

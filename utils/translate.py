@@ -20,7 +20,6 @@ from utils.decoding import require_attention, require_room, translate
 from utils.metrics import text_scores
 from utils.options import make_parser, open_streams, setting
 from utils.processes import Machine
-from utils.report import score_line
 from utils.subwords import drawn
 
 CHUNK = 1000  # lines that are read, translated and written together
@@ -119,6 +118,12 @@ def run(given):
     if search.score:
         say_scores(scored, references, vocabs[1].lang)
     return lost
+
+
+def score_line(scores) -> str:
+    """What `text_scores` has found, in a line."""
+    names = {"BLEU": "bleu", "lower-cased": "bleu_lower", "chrF": "chrf"}
+    return ", ".join(f"{said} {scores[name]:.2f}" for said, name in names.items())
 
 
 def say_scores(scored, references, lang):

@@ -57,25 +57,17 @@ def test_what_does_not_belong_together_is_not_saved(tmp_path):
         save_checkpoint(path, trainer.model, source, target)
 
 
-def half_written(tensors, file, metadata):
-    with open(file, "wb") as out:
-        out.write(b"half")
-    raise OSError(28, "No space left on device")
-
-
-def refuse(*arguments, **options):
-    raise PermissionError(13, "Permission denied")
-
-
-FAILS = ("utils.checkpoint.save_file", half_written), ("pathlib.Path.replace", refuse)
-
-
-@pytest.mark.parametrize("name, fails", FAILS)
-def test_saving_that_fails_leaves_the_old_file(tmp_path, monkeypatch, name, fails):
+@pytest.mark.parametrize("name", ["utils.checkpoint.save_file", "pathlib.Path.replace"])
+def test_saving_that_fails_leaves_the_old_file(tmp_path, monkeypatch, name):
     trainer, vocabs = setup()
     path = tmp_path / "model"
     save_checkpoint(path, trainer.model, *vocabs)
     before = path.read_bytes()
+
+    def fails(*arguments):
+        (tmp_path / "model.part").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(name, fails)
     with pytest.raises(OSError, match=r"could not save .*model .* as it was"):
         save_checkpoint(path, trainer.model, *vocabs)
@@ -105,31 +97,21 @@ def test_a_file_that_is_none(good, tmp_path):
         refused(words)
 
 
-def config(**values):
-    return lambda header, tensors: header["config"].update(values)
+BIAS, NUMBERS = "model.decoder.dense.bias", torch.ones(12)
+LIES = [  # what a file says in place of what it held, and what is said of it
+    (lambda h, t: h["config"].update(num_hiddens=17), "where this model has"),
+    (lambda h, t: h["config"].update(kind="__import__('os')"), "kind must be one of"),
+    (lambda h, t: h.update(config=None), ""),
+    (lambda h, t: h["src_vocab"][1].pop(), "11 words.* built for 12"),
+    (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),  # pieces of no model
+    (lambda h, t: t.update({BIAS: NUMBERS.int()}), "bias is torch.int32 of shape"),
+    (lambda h, t: t.pop(BIAS), "bias is missing"),
+    (lambda h, t: t.update({"model.x": NUMBERS}), "x is floats of .* missing"),
+]
 
 
-def bias(change):
-    name = "model.decoder.dense.bias"
-    return lambda header, tensors: tensors.update({name: change(tensors[name])})
-
-
-MORE = {"model.x": torch.ones(1)}
-LIES = {
-    "one unit more": (config(num_hiddens=17), "where this model has"),
-    "an unknown kind": (config(kind="__import__('os')"), "kind must be one of"),
-    "no settings": (lambda h, t: h.update(config=None), ""),
-    "one word less": (lambda h, t: h["src_vocab"][1].pop(), "11 words.* built for 12"),
-    "pieces of no model": (lambda h, t: h.update(src_vocab=["en", "AAAA"]), ""),
-    "whole numbers": (bias(lambda x: x.int()), "bias is torch.int32 of shape"),
-    "a parameter less": (lambda h, t: t.pop("model.decoder.dense.bias"), "is missing"),
-    "a parameter more": (lambda h, t: t.update(MORE), "x is floats of .* missing"),
-}
-
-
-@pytest.mark.parametrize("what", LIES)
-def test_a_file_that_lies_is_refused(good, tmp_path, what):
-    change, words = LIES[what]
+@pytest.mark.parametrize("change, words", LIES)
+def test_a_file_that_lies_is_refused(good, tmp_path, change, words):
     path = shutil.copy(good, tmp_path / "copy.safetensors")
     rewrite(path, change)
     with pytest.raises(ValueError, match=rf"{path} can't be loaded: .*{words}"):

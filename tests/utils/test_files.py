@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import re
 import threading
 import tracemalloc
 from functools import partial
@@ -58,9 +57,8 @@ def test_a_damaged_gzip_file_is_refused(tmp_path, data):
 
 def test_what_is_too_large_is_refused_in_little_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("utils.files.LARGEST_FILE", 1000)
-    assert lines(tmp_path / "a.tsv.gz", "b" * 999 + "\n") == ["b" * 999]
-    assert lines(tmp_path / "a.tsv", "b" * 1000) == ["b" * 1000]
-    for path in (tmp_path / "bomb.tsv", tmp_path / "bomb.tsv.gz"):
+    for path in (tmp_path / "a.tsv", tmp_path / "a.tsv.gz"):
+        assert lines(path, "b" * 1000) == ["b" * 1000]
         content = bytes(2**26)  # 64 MB, and 64 KB of gzip
         path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
         tracemalloc.start()
@@ -100,15 +98,13 @@ def server(tmp_path, monkeypatch):
 def test_a_download_that_fails_says_what_to_do_and_leaves_nothing(server, tmp_path):
     name, good = "train.de.gz", gzip.compress(b"Ein Haus.", mtime=0)
     sha256, folder = hashlib.sha256(good).hexdigest(), tmp_path / "cache" / "multi30k"
-    advice = (
-        f"put {name} into a folder named multi30k, .* {DATA_VARIABLE} to the folder"
-    )
+    advice = f"{name} into a folder named multi30k, .* {DATA_VARIABLE} to the folder"
     for page, reason in ((None, "404"), (b"log in", f"does not match .*{sha256}")):
         if page:
             (tmp_path / name).write_bytes(page)
-        with pytest.raises(ConnectionError, match=f"(?s)network.*{advice}") as error:
+        message = f"(?s){server + name} .*{reason}.*network.*{advice}"
+        with pytest.raises(ConnectionError, match=message):
             download(server + name, sha256, folder / name)
-        assert re.search(f"(?s){server + name} .*{reason}", str(error.value))
         assert not any(folder.glob("*"))
     (tmp_path / name).write_bytes(good)
     download(server + name, sha256, folder / name)

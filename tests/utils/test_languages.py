@@ -4,88 +4,58 @@ import sys
 
 import pytest
 
-from utils import exercises
-from utils.languages import (
-    OTHERWISE,
-    check_language,
-    language_name,
-    readers_language,
-)
+from utils import exercises, languages
+from utils.languages import check_language, language_name, readers_language
 
-SYSTEM = "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"
-
-
-@pytest.mark.parametrize("lang", ["EN", "e", "", None, "english", "pt-br", "en\n"])
-def test_what_is_no_code(lang):
-    with pytest.raises(ValueError, match="unknown language .*: give its code, two or"):
-        check_language(lang)
+COURSE = "LEARNING_TO_ALIGN_LANG"
+NAMES = COURSE, "JPY_SESSION_NAME", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"
 
 
 def test_codes():
     assert [check_language(code) for code in ("en", "cs", "xyz")] == ["en", "cs", "xyz"]
     assert language_name("zh") == "zh (Chinese)" and language_name("cs") == "cs"
-    for long, short in OTHERWISE.items():
+    for long, short in languages.OTHERWISE.items():
         with pytest.raises(ValueError, match=f"'{long}': its code here is '{short}'"):
             check_language(long)
+    for other in ("EN", "e", "", None, "english", "pt-br", "en\n"):
+        with pytest.raises(ValueError, match="unknown .*: give its code, two or"):
+            check_language(other)
 
 
-@pytest.fixture
-def reader(monkeypatch):
-    """Makes a notebook's reader: their variables, the folder, the name in VS Code."""
-    for name in ("LEARNING_TO_ALIGN_LANG", "JPY_SESSION_NAME", *SYSTEM):
+CHINESE, ENGLISH = {"LANG": "zh_CN.UTF-8"}, {"LANG": "en_GB.UTF-8"}
+READERS = [  # the variables, the folder, the name in VS Code; what they read
+    (ENGLISH | {COURSE: "zh"}, "notebooks", "", "zh"),
+    (ENGLISH, "build/zh", "", "zh"),
+    (ENGLISH, "zh/solutions", "", "zh"),
+    (ENGLISH | {"JPY_SESSION_NAME": "/srv/zh/03.ipynb"}, "notebooks", "", "zh"),
+    (ENGLISH, ".", "/srv/course/zh/03.ipynb", "zh"),
+    (ENGLISH, ".", "c:\\course\\zh\\03.ipynb", "zh"),
+    (CHINESE, "notebooks", "", "zh"),
+    (CHINESE | {"LC_ALL": "", "LANGUAGE": "zh:en"}, "notebooks", "", "zh"),
+    (CHINESE | {COURSE: "en"}, "zh", "", "en"),
+    (CHINESE | {"LC_ALL": "C"}, "notebooks", "", "en"),
+    (ENGLISH | {"LANGUAGE": "en:zh"}, "notebooks", "", "en"),
+    ({}, "zh/notebooks", "", "en"),  # a user, or a folder of languages, called zh
+    ({}, "zh/mine/notebooks", "", "en"),
+]
+
+
+@pytest.mark.parametrize("variables, folder, vscode, lang", READERS)
+def test_the_readers_language(
+    tmp_path, monkeypatch, capsys, variables, folder, vscode, lang
+):
+    for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-
-    def set_up(variables, folder, vscode=""):
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        folder.mkdir(parents=True, exist_ok=True)
-        monkeypatch.chdir(folder)
-        main = sys.modules["__main__"]
-        monkeypatch.setattr(main, "__vsc_ipynb_file__", vscode, raising=False)
-
-    return set_up
-
-
-CHINESE = {"LANG": "zh_CN.UTF-8"}
-ENGLISH = {"LANG": "en_GB.UTF-8"}
-
-
-@pytest.mark.parametrize(
-    ("variables", "folder", "vscode"),
-    [
-        (ENGLISH | {"LEARNING_TO_ALIGN_LANG": "zh"}, "notebooks", ""),
-        (ENGLISH, "build/zh", ""),
-        (ENGLISH, "zh/solutions", ""),
-        (ENGLISH | {"JPY_SESSION_NAME": "/srv/course/zh/03.ipynb"}, "notebooks", ""),
-        (ENGLISH, ".", "/srv/course/zh/03.ipynb"),
-        (ENGLISH, ".", "c:\\course\\zh\\03.ipynb"),
-        (CHINESE, "notebooks", ""),
-        (CHINESE | {"LC_ALL": "", "LANGUAGE": "zh:en"}, "notebooks", ""),
-    ],
-)
-def test_who_reads_chinese(reader, tmp_path, variables, folder, vscode, capsys):
-    reader(variables, tmp_path / folder, vscode)
-    assert readers_language() == "zh"
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path / folder)
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__vsc_ipynb_file__", vscode, raising=False)
+    assert readers_language() == lang
     assert not exercises.shift(lambda ids: ([*ids, 2], [1, *ids]))
-    assert capsys.readouterr().out.startswith("还没通过。")
-
-
-@pytest.mark.parametrize(
-    ("variables", "folder"),
-    [
-        (CHINESE | {"LEARNING_TO_ALIGN_LANG": "en"}, "zh"),
-        (CHINESE | {"LC_ALL": "C"}, "notebooks"),
-        (ENGLISH | {"LANGUAGE": "en:zh"}, "notebooks"),
-        ({}, "zh/notebooks"),  # a user, or a folder of languages, called zh
-        ({}, "zh/mine/notebooks"),
-    ],
-)
-def test_who_reads_english(reader, tmp_path, variables, folder):
-    reader(variables, tmp_path / folder)
-    assert readers_language() == "en"
-
-
-def test_a_language_that_the_course_does_not_speak(reader, tmp_path):
-    reader({"LEARNING_TO_ALIGN_LANG": "de"}, tmp_path)
+    begins = {"zh": "还没通过。", "en": "Not yet."}[lang]
+    assert capsys.readouterr().out.startswith(begins)
+    monkeypatch.setenv(COURSE, "de")
     with pytest.raises(ValueError, match="_LANG must be zh or en, got 'de'"):
         exercises.shift(...)

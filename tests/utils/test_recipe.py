@@ -1,19 +1,21 @@
-"""The recipe for real text: what is kept, resumed, refused."""
+"""The recipe for real text: what is kept, resumed, refused, shared by processes."""
 
 from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
 import torch
-from helpers.training import weights, write_pairs
+import torch.distributed as dist
+from helpers.training import NEW, start, toy, weights, write_pairs
 
 from utils import by_hand, recipe
 from utils.checkpoint import load_checkpoint
 from utils.corpora import load_tsv
-from utils.data import Corpus, Pair
-from utils.decoding import translate
+from utils.data import Batch, BatchLoader, Corpus, Pair
+from utils.models import build_model
+from utils.processes import ShareOfLoss
 from utils.recipe import Settings
-from utils.report import Store
+from utils.train import Store
 from utils.training import batch_loss
 
 SIZES = {"embed_size": 8, "num_hiddens": 12, "enc_hiddens": 8}
@@ -28,28 +30,25 @@ def corpus(tmp_path_factory):
 
 
 def test_vocabularies_come_from_the_training_split_alone():
-    pair, new = Pair("ab ba", "a b"), Pair("xy", "z")
-    corpus = Corpus("own", "en", "fr", {"train": [pair] * 3, "valid": [new]})
-    source, target = recipe.make_vocabs(corpus, SETTINGS)
-    assert "z" not in target and "a" in target and "b" in source
-    assert (source.lang, target.lang) == ("en", "fr")
-
-
-FOLLOW = [
-    (29_000, {}, {"num_epochs": 12, "batch_size": 64}),
-    (300_000, {}, {"num_epochs": 3, "batch_size": 64}),
-    (5000, {}, {"batch_size": 64}),
-    (4999, {}, {"batch_size": 32}),
-    (240, {}, {"num_epochs": 40, "batch_size": 16}),
-    (240, {"num_epochs": 5, "batch_size": 8}, {"num_epochs": 5, "batch_size": 8}),
-    (29_000, {"kind": "transformer"}, {"lr": 1e-3}),
-    (29_000, {"subwords": "bpe"}, {"alpha": 0.0}),
-]
+    splits = {"train": [Pair("ab ba", "a b")], "valid": [Pair("xy", "z")]}
+    vocabs = recipe.make_vocabs(Corpus("own", "en", "fr", splits), SETTINGS)
+    assert [vocab.lang for vocab in vocabs] == ["en", "fr"]
+    assert all("a" in vocab and "z" not in vocab for vocab in vocabs)
 
 
 def test_settings_follow_the_text():
-    for pairs, chosen, expected in FOLLOW:
-        assert expected.items() <= asdict(Settings.for_text(pairs, **chosen)).items()
+    chosen = {"num_epochs": 5, "batch_size": 8}
+    for pairs, given, expected in (
+        (29_000, {}, {"num_epochs": 12, "batch_size": 64}),
+        (300_000, {}, {"num_epochs": 3}),
+        (5000, {}, {"batch_size": 64}),
+        (4999, {}, {"batch_size": 32}),
+        (240, {}, {"num_epochs": 40, "batch_size": 16}),
+        (240, chosen, chosen),
+        (29_000, {"kind": "transformer"}, {"lr": 1e-3}),
+        (29_000, {"subwords": "bpe"}, {"alpha": 0.0}),
+    ):
+        assert expected.items() <= asdict(Settings.for_text(pairs, **given)).items()
 
 
 REFUSED = [
@@ -86,10 +85,9 @@ def test_the_gradient_is_by_hand_where_it_can_be():
         assert chosen(**other) is batch_loss
 
 
-KINDS = ["translator", "fixed translator", "transformer", "rnnsearch", "attention"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["translator", "fixed translator", "transformer", "rnnsearch", "attention"]
+)
 def test_any_kind_trains_is_stored_and_nearly_the_same_in_bfloat16(
     corpus, tmp_path, kind
 ):
@@ -102,7 +100,7 @@ def test_any_kind_trains_is_stored_and_nearly_the_same_in_bfloat16(
     assert all(p.dtype is torch.float32 for p in rounded.model.parameters())
     saved = load_checkpoint(tmp_path / "model.safetensors")
     assert saved.model.config["kind"] == kind
-    assert translate(saved.model, ["ab cd"], *saved[1:3], beam_size=2)[0].tokens
+    assert weights(saved.model) == weights(rounded.model)
 
 
 @pytest.fixture
@@ -110,11 +108,11 @@ def judged(corpus, monkeypatch):
     """Trains for validation losses -> Fitted, and what was validated, an epoch each."""
 
     def train(losses, patience=0, store=None):
-        left, models = [*losses], []
+        models = []
 
         def judge(model, loader):
             models.append(weights(model))
-            return left.pop(0)
+            return losses[len(models) - 1]
 
         monkeypatch.setattr("utils.training.evaluate_loss", judge)
         sizes = {"num_epochs": len(losses), "batch_size": 96, "patience": patience}
@@ -163,7 +161,54 @@ def test_a_resumed_training_equals_an_unbroken_one(corpus, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(corpus, SETTINGS, store=store)
     torch.manual_seed(99)  # another process
-    again = Store(store.out, resume=True)
+    last = load_checkpoint(f"{store.out}.last.safetensors")
+    again = Store(store.out, last=last)
     resumed = fit(corpus, SETTINGS, store=again)
     assert resumed.trainer.losses == unbroken.trainer.losses
     assert weights(resumed.model) == weights(unbroken.model)
+
+
+@pytest.mark.parametrize("size", [8, 7, 1])
+def test_the_mean_of_the_gradients_is_that_of_the_whole_batch(size):
+    """A process has the short sentences: a mean of means is another. 1: too few."""
+    pairs, vocabs = toy()
+    pairs = sorted(pairs, key=lambda pair: len(pair.target))
+    batch = Batch.from_pairs(([pairs[0], pairs[-1]] * 4)[:size], *vocabs)
+    torch.manual_seed(0)
+    model = build_model("translator", *map(len, vocabs), 8, 12, 10, 0.0)
+
+    def gradients(value):
+        return torch.autograd.grad(value, [*model.parameters()])
+
+    loss = partial(batch_loss, label_smoothing=0.1)
+    parts = [gradients(ShareOfLoss(model, loss, rank, 2)(batch)) for rank in (0, 1)]
+    for *both, whole in zip(*parts, gradients(loss(model, batch)), strict=True):
+        torch.testing.assert_close(sum(both) / 2, whole, atol=1e-6, rtol=1e-4)
+
+
+def test_new_tensors_are_made_on_the_device_of_the_training():
+    """With meta, a device without numbers, in place of a graphics card."""
+    pairs, vocabs = toy()
+    with torch.device("meta"):
+        batch = next(iter(BatchLoader(pairs, *vocabs)))
+    assert {column.device.type for column in batch} == {"meta"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (dist.is_available() and dist.is_gloo_available()),
+    reason="this build of PyTorch can't join processes",
+)
+def test_one_process_and_two_learn_the_same(tmp_path):
+    """Without dropout, the losses of all epochs agree, so the command is unchanged."""
+    write_pairs(tmp_path / "pairs.tsv")
+    losses = []
+    for number in (1, 2):
+        words = f"{NEW} --out {number} --num-epochs 3 --dropout 0 --batch-size 19"
+        printed, errors = start(tmp_path, words, number).communicate()
+        assert printed.count("the best epoch ") == 1, errors  # one speaks for both
+        stored = load_checkpoint(tmp_path / f"{number}.last.safetensors").training
+        for epoch in stored["history"]:
+            losses.append((epoch["train_loss"], epoch["valid_loss"]))
+    one, two = torch.tensor(losses).chunk(2)
+    torch.testing.assert_close(one, two, rtol=1e-3, atol=0)
