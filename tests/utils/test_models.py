@@ -10,16 +10,7 @@ from collections import Counter
 import pytest
 import torch
 from helpers.loops import by_loops
-from helpers.models import (
-    CATALOGUE,
-    GRU,
-    SIZES,
-    SOURCE_WORDS,
-    a_batch,
-    a_model,
-    every_model,
-    loud,
-)
+from helpers.models import CATALOGUE, SIZES, SOURCE_WORDS, a_batch, a_model, every_model
 from torch import nn
 from torch.nn import functional as F
 
@@ -43,10 +34,6 @@ def read(model, source, target, lens):
 
 def attends(model):
     return "fixed" not in model.config["kind"]
-
-
-def differ(one, other):
-    return bool(((one - other).abs() > 1e-9).any())
 
 
 # --- the rules --------------------------------------------------------------------
@@ -187,25 +174,20 @@ def test_saved_and_loaded_it_is_the_same_model(name, tmp_path):
     assert all(map(torch.equal, read(loaded, *a_batch()), read(model, *a_batch())))
 
 
-@pytest.mark.parametrize("name", ["attention", "dot", "luong", "transformer"])
-def test_dropout_acts_in_training_alone(name):
+LAYERED = "attention", "fixed", "luong", "transformer"
+FLAT = "attention, the defaults", "dot", "fixed, the defaults"
+
+
+@pytest.mark.parametrize("name", LAYERED + FLAT)
+def test_dropout_acts_in_training_alone_between_layers_and_on_weights(name):
+    """nn.GRU's fourth positional argument is `bias`: dropout given there is lost."""
     model, without = a_model(name, dropout=0.5), a_model(name)
     assert all(map(torch.equal, read(model, *a_batch()), read(without, *a_batch())))
-    model.train()
-    assert differ(*(model(*a_batch())[0] for _ in range(2)))
-
-
-@pytest.mark.parametrize("kind", ["attention", "fixed"])
-def test_dropout_stands_between_the_layers_and_on_the_weights_only(kind):
-    """nn.GRU's fourth positional argument is `bias`: dropout given there is lost."""
-    for layers in (1, 2):
-        options = {**GRU, "num_layers": layers, "dropout": 0.5}
-        model = loud(build_model(kind, **SIZES, **options)).train()
-        for rnn in (model.encoder.rnn, model.decoder.rnn):
-            assert rnn.bias is True and rnn.dropout == (0.5 if layers == 2 else 0.0)
-        assert differ(*(model(*a_batch())[0] for _ in range(2))) == (
-            kind == "attention" or layers == 2
-        )
+    for part in model.modules():
+        if isinstance(part, nn.GRU):
+            assert part.dropout == (0.5 if name in LAYERED else 0)
+    first, second = (model.train()(*a_batch())[0] for _ in range(2))
+    assert torch.equal(first, second) == (name == "fixed, the defaults")
 
 
 @pytest.mark.parametrize("name", ["translator", "fixed translator"])
