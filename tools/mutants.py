@@ -18,8 +18,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 600  # seconds; tests that take longer have noticed by their time
 NEAREST = {  # the test files nearest to a module, if not just the one of its name
-    "seq2seq": ["seq2seq", "models"],
-    "translator": ["variants"],
+    "seq2seq": ["models"],
+    "variants": ["models"],
+    "rnnsearch": ["models"],
+    "translator": ["models"],
     "training": ["training", "by_hand"],
     "checkpoint": ["checkpoint", "training"],
     "data": ["data", "corpora"],

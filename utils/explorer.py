@@ -41,7 +41,6 @@ class Step(NamedTuple):
     weights: np.ndarray  # (S,), for S source words with <eos>
     choices: dict[str, float]  # the most probable words and the written one
     word: str
-    forced: bool
 
 
 class Exploration(NamedTuple):
@@ -49,7 +48,6 @@ class Exploration(NamedTuple):
 
     source_tokens: list[str]  # ends with <eos>
     steps: list[Step]
-    unknown: list[str]  # source words that were read as <unk>
     text: str  # the translation, as a reader wants it
 
     @property
@@ -80,20 +78,19 @@ def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
     last, steps = BOS_ID, []
     while len(steps) < step_limit(source) and last != EOS_ID:
         logits, state = model.decoder(torch.tensor([[last]]), state)
-        chances = logits[0, 0].softmax(dim=-1)
+        chances, number = logits[0, 0].softmax(dim=-1), len(steps) + 1
         ids = writable(chances).argsort(descending=True)[:CHOICES].tolist()
-        wanted = forced.get(len(steps) + 1)
-        last = ids[0] if wanted is None else tgt_vocab[wanted]
+        last = tgt_vocab[forced[number]] if number in forced else ids[0]
         kept = {tgt_vocab.to_tokens(k): chances[k].item() for k in [*ids, last]}
         weights, word = state.attention_weights[0, 0].numpy(), tgt_vocab.to_tokens(last)
-        steps.append(Step(weights, kept, word, wanted is not None))
+        steps.append(Step(weights, kept, word))
     if not forced.keys() <= set(range(1, len(steps) + 1)):
         raise ValueError(
             f"The translation has {len(steps)} steps, counted from 1: no word can be "
             f"forced at the steps {sorted(forced)}."
         )
     text = tgt_vocab.decode([tgt_vocab[step.word] for step in steps])
-    return Exploration([*read.tokens, EOS], steps, read.unknown, text)
+    return Exploration([*read.tokens, EOS], steps, text)
 
 
 def program(*names):

@@ -47,20 +47,15 @@ def _described(ax):
 
 def _heatmap(ax):
     weights = np.asarray(ax.images[0].get_array())
-    columns, rows = (
-        _labels(axis, n)
-        for axis, n in zip((ax.xaxis, ax.yaxis), weights.shape[::-1], strict=True)
-    )
+    rows, columns = map(_labels, (ax.yaxis, ax.xaxis), weights.shape)
     yield (
         f"{len(rows)} rows{_name(ax.get_ylabel())}, "
         f"{len(columns)} columns{_name(ax.get_xlabel())}: {', '.join(columns)}."
     )
-    looks = [
-        f"{row}: {columns[own.argmax()]} ({own.max():.2f})"
-        if own.any()
-        else f"{row}: none"
-        for row, own in zip(rows, weights, strict=True)
-    ]
+    looks = []
+    for row, own in zip(rows, weights, strict=True):
+        darkest = f"{columns[own.argmax()]} ({own.max():.2f})" if own.any() else "none"
+        looks.append(f"{row}: {darkest}")
     yield f"The darkest cell of each row: {_some(looks)}."
     if legend := ax.get_legend():
         names = " and ".join(text.get_text() for text in legend.get_texts())
@@ -73,22 +68,18 @@ def _curves(ax):
     for line in ax.lines:
         x, y = line.get_xdata(orig=True), np.asarray(line.get_ydata(orig=False), float)
         there = np.flatnonzero(np.isfinite(y))
-        if len(there):
-            name = line.get_label()
-            places = {}
-            for word, n in (
-                ("first", there[0]),
-                ("lowest", there[y[there].argmin()]),
-                ("highest", there[y[there].argmax()]),
-                ("last", there[-1]),
-            ):
-                places.setdefault(n, []).append(word)
-            said = [
-                f"{' and '.join(words)} {y[n]:.3g} at "
-                + (x[n] if isinstance(x[n], str) else f"{x[n]:.4g}")
-                for n, words in places.items()
-            ]
-            yield f"{'A line' if name.startswith('_') else name}: {', '.join(said)}."
+        if not len(there):
+            continue
+        name, places = line.get_label(), {}
+        at = there[0], there[y[there].argmin()], there[y[there].argmax()], there[-1]
+        for word, n in zip(("first", "lowest", "highest", "last"), at, strict=True):
+            places.setdefault(n, []).append(word)
+        said = [
+            f"{' and '.join(words)} {y[n]:.3g} at "
+            + (x[n] if isinstance(x[n], str) else f"{x[n]:.4g}")
+            for n, words in places.items()
+        ]
+        yield f"{'A line' if name.startswith('_') else name}: {', '.join(said)}."
 
 
 def _bars(ax, containers):
@@ -99,10 +90,8 @@ def _bars(ax, containers):
         names = _labels(axis, len(sizes))
         largest = max(np.abs(np.nan_to_num(sizes)).max(), 1e-9)
         digits = 2 - int(np.floor(np.log10(largest)))
-        said = [
-            f"{n} {round(float(size), digits):.3g}"
-            for n, size in zip(names, sizes, strict=True)
-        ]
+        rounded = (round(float(size), digits) for size in sizes)
+        said = [f"{n} {size:.3g}" for n, size in zip(names, rounded, strict=True)]
         yield f"{along.get_label_text() or 'Sizes'}: {_some(said)}."
         yield f"The largest: {said[int(np.argmax(sizes))]}."
 
@@ -117,8 +106,7 @@ def _labels(axis, count):
 
 
 def _some(said):
-    rest = len(said) - MOST_ROWS
-    more = [f"and {rest} more"] if rest > 0 else []
+    more = [f"and {len(said) - MOST_ROWS} more"] if len(said) > MOST_ROWS else []
     return "; ".join([*said[:MOST_ROWS], *more])
 
 

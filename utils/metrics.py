@@ -127,12 +127,8 @@ def alignment_error_rate(predicted, sure, possible=None) -> AlignmentScore:
         size_s += len(s)
         in_sure += len(a & s)
         in_possible += len(a & (p | s))
-    errors = size_a + size_s - in_sure - in_possible
-    return AlignmentScore(
-        aer=ratio(errors, size_a + size_s),
-        precision=ratio(in_possible, size_a),
-        recall=ratio(in_sure, size_s),
-    )
+    aer = ratio(size_a + size_s - in_sure - in_possible, size_a + size_s)
+    return AlignmentScore(aer, ratio(in_possible, size_a), ratio(in_sure, size_s))
 
 
 def ratio(count, total) -> float:
@@ -182,15 +178,13 @@ class BucketScore(NamedTuple):
     score: float
 
 
-def quality_by_length(
-    lengths, hypotheses, references, buckets, metric=bleu
-) -> list[BucketScore]:
-    """Score the sentences of each bucket of lengths, in the order of the buckets.
+def quality_by_length(lengths, hypotheses, references, buckets) -> list[BucketScore]:
+    """BLEU of the sentences of each bucket of lengths, in the order of the buckets.
 
     `lengths` has one number per sentence (usually of source tokens); a bucket is a pair
-    (low, high), both included. `metric(hypotheses, references)` gives the score; an
-    empty bucket has count 0 and score nan. Raises ValueError for different numbers
-    of sentences, or a length that isn't in just one bucket.
+    (low, high), both included. An empty bucket has count 0 and score nan. Raises
+    ValueError for different numbers of sentences, or a length that isn't in just one
+    bucket.
     """
     rows = list(zip(lengths, hypotheses, references, strict=True))
     for number, length in enumerate(lengths):
@@ -202,7 +196,7 @@ def quality_by_length(
     scores = []
     for low, high in buckets:
         inside = [row[1:] for row in rows if low <= row[0] <= high]
-        score = metric(*map(list, zip(*inside, strict=True))) if inside else math.nan
+        score = bleu(*map(list, zip(*inside, strict=True))) if inside else math.nan
         label = f"{low}" if low == high else f"{low}–{high}"
         scores.append(BucketScore(label, len(inside), score))
     return scores

@@ -84,31 +84,18 @@ def recurrent(
     """A GRU encoder, and a decoder of `seq2seq` or `variants`.
 
     enc_hiddens: size of the encoder's states, both directions together; None for
-    num_hiddens. options: score, which `build_attention` names; and the decoder's own.
+    num_hiddens. options: score, a key of SCORES; and the decoder's own.
     """
     D = enc_hiddens or num_hiddens
     if "score" in options:
-        sizes = D, num_hiddens, dropout
-        options["attention"] = build_attention(options.pop("score"), *sizes)
+        require_one_of("score", score := options.pop("score"), SCORES)
+        options["attention"] = SCORES[score](D, num_hiddens, dropout=dropout)
     sizes = num_layers, dropout
     size = direction_size(D, bidirectional)
     encoder_class = getattr(decoder_class, "encoder_class", Seq2SeqEncoder)
     encoder = encoder_class(src_vocab_size, embed_size, size, *sizes, bidirectional)
     sizes = tgt_vocab_size, embed_size, num_hiddens, *sizes, D
     return EncoderDecoder(encoder, decoder_class(*sizes, **options))
-
-
-def build_attention(score, D, H, dropout):
-    """The attention named score, for keys of size D and queries of size H."""
-    kinds = {
-        "additive": (attention.AdditiveAttention, D, H, H),
-        "dot": (attention.DotProductAttention, D, H, False),
-        "scaled dot": (attention.DotProductAttention, D, H, True),
-        "general": (attention.BilinearAttention, D, H, False),
-    }
-    require_one_of("score", score, kinds)
-    attention_class, *sizes = kinds[score]
-    return attention_class(*sizes, dropout=dropout)
 
 
 def direction_size(enc_hiddens, bidirectional):
@@ -187,6 +174,13 @@ def transformer(
     return EncoderDecoder(encoder, decoder)
 
 
+# Attention for keys of size D, queries of size H, and a dropout.
+SCORES = {
+    "additive": lambda D, H, dropout: attention.AdditiveAttention(D, H, H, dropout),
+    "dot": attention.DotProductAttention,
+    "scaled dot": partial(attention.DotProductAttention, scaled=True),
+    "general": attention.BilinearAttention,
+}
 KINDS = {
     "attention": partial(recurrent, seq2seq.Seq2SeqAttentionDecoder),
     "fixed": partial(recurrent, seq2seq.Seq2SeqDecoder),

@@ -91,34 +91,27 @@ def _checked_panel(
             f"and {len(source)} source words: give one row per target word and one "
             "column per source word, at least one of each"
         )
-    source, target = _through_eos(source, eos), _through_eos(target, eos)
-    gold = _checked_links("gold", gold, source, target)
-    possible = _checked_links("possible", possible, source, target)
+    source, target = (
+        words[: words.index(eos) + 1] if eos in words else words
+        for words in (list(source), list(target))
+    )
+    S, T, gold = len(source), len(target), set(gold or ())
+    links = {"gold": gold, "possible": set(possible or ()) - gold}
+    for name, found in links.items():
+        for j, i in found:
+            if not (0 <= j < S and 0 <= i < T):
+                raise ValueError(
+                    f"{name} link ({j}, {i}) is outside the {S} source and {T} target "
+                    "words: a link is (source index, target index)"
+                )
     return {
-        "weights": weights[: len(target), : len(source)],
+        "weights": weights[:T, :S],
         "source": source,
         "target": target,
         "title": title,
-        "gold": gold,
-        "possible": [link for link in possible if link not in gold],
         "annotate": annotate,
+        **links,
     }
-
-
-def _checked_links(name, links, source, target):
-    found = sorted(set(links or ()))
-    for j, i in found:
-        if not (0 <= j < len(source) and 0 <= i < len(target)):
-            raise ValueError(
-                f"{name} link ({j}, {i}) is outside the {len(source)} source and "
-                f"{len(target)} target words: a link is (source index, target index)"
-            )
-    return found
-
-
-def _through_eos(words, eos):
-    words = list(words)
-    return words[: words.index(eos) + 1] if eos in words else words
 
 
 def _draw_panel(ax, panel, cell):
@@ -152,7 +145,7 @@ def _draw_panel(ax, panel, cell):
     kinds = {"gold": ("gold alignment", "-"), "possible": ("possible link", ":")}
     shown = {}
     for kind, (name, style) in kinds.items():
-        for j, i in panel[kind]:
+        for j, i in sorted(panel[kind]):
             corner = j - side / 2, i - side / 2
             square = Rectangle(corner, side, side, fill=False, ls=style, **outline)
             shown[name] = ax.add_patch(square)

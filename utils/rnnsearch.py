@@ -117,15 +117,9 @@ class RNNsearchDecoder(AttentionDecoder):
 # --- What is put in a part's place -----------------------------------------------
 
 
-class ZeroState(nn.Module):
+def zero_state(num_hiddens, enc_hiddens):
     """s_0 = 0: the decoder starts without having seen the sentence."""
-
-    def __init__(self, num_hiddens, enc_hiddens):
-        super().__init__()
-        self.num_hiddens = num_hiddens
-
-    def forward(self, enc_outputs, enc_valid_lens):
-        return enc_outputs[0].new_zeros(len(enc_valid_lens), self.num_hiddens)
+    return lambda enc_outputs, lens: enc_outputs[0].new_zeros(len(lens), num_hiddens)
 
 
 class StateOutput(nn.Module):
@@ -205,5 +199,5 @@ VARIANTS = {
     "output from s_i": {"output": partial(DeepOutput, new_state=True)},
     "output without context": {"output": partial(DeepOutput, context=False)},
     "no deep output": {"output": StateOutput},
-    "s_0 = 0": {"start": ZeroState},
+    "s_0 = 0": {"start": zero_state},
 }

@@ -1,13 +1,9 @@
-"""Small models of the whole catalogue, a batch, and recurrent parts in plain loops.
-
-A loop goes through one sentence, a word at a time: vectors (H,), lists of them.
-"""
+"""Small models of the whole catalogue, and a batch for them."""
 
 import pytest
 import torch
 from torch import nn
 
-from utils.attention import length_mask
 from utils.models import build_model
 from utils.rnnsearch import VARIANTS
 
@@ -24,6 +20,7 @@ CATALOGUE = {
     "scaled dot": ("attention", {**GRU, "score": "scaled dot"}),
     "general": ("attention", {**DEEP, "score": "general"}),
     "fixed": ("fixed", DEEP),
+    "fixed, the defaults": ("fixed", GRU),
     "luong": ("luong", DEEP),
     "luong, context fed": ("luong", {**DEEP, "feed": "context"}),
     "luong, nothing fed": ("luong", {**DEEP, "feed": "nothing"}),
@@ -76,118 +73,3 @@ def a_batch(seed=1):
     source = 4 + torch.randperm(15, generator=generator).view(3, 5)
     target = torch.randint(4, TARGET_WORDS, (3, 4), generator=generator)
     return source, target, torch.tensor([5, 3, 1])
-
-
-def assert_as_specified(model, by_loops):
-    """Scores, weights and every parameter's gradient are those of the loops.
-
-    by_loops(model, source ids, target ids) -> scores (T, V), weights (T, S) or None,
-    for one sentence without padding.
-    """
-    source, target, lens = a_batch()
-    scores, state = model(source, target, lens)
-    rows = [by_loops(model, source[b, :n], target[b]) for b, n in enumerate(lens)]
-    expected = torch.stack([row for row, _ in rows])
-    torch.testing.assert_close(scores, expected)
-    real = length_mask(lens, source.shape[1])
-    for b, (_, weights) in enumerate(rows):
-        if weights is not None:
-            torch.testing.assert_close(state.attention_weights[b][:, real[b]], weights)
-            assert not state.attention_weights[b][:, ~real[b]].any()
-    parameters, slope = list(model.parameters()), torch.randn_like(expected)
-    torch.testing.assert_close(
-        torch.autograd.grad((scores * slope).sum(), parameters),
-        torch.autograd.grad((expected * slope).sum(), parameters, allow_unused=True),
-    )
-
-
-def gru_cell_by_loops(rnn, place, x, h):
-    """One update of a layer and direction, such as "l0" or "l1_reverse"."""
-    W, U, b, c = (
-        getattr(rnn, f"{name}_{place}")
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )
-    (W_r, W_z, W_n), (U_r, U_z, U_n) = (W @ x + b).chunk(3), (U @ h + c).chunk(3)
-    r, z = torch.sigmoid(W_r + U_r), torch.sigmoid(W_z + U_z)
-    return (1 - z) * torch.tanh(W_n + r * U_n) + z * h
-
-
-def gru_by_loops(rnn, x, hidden):
-    """One step through all layers: x (n,), hidden (L, H) -> hidden (L, H)."""
-    new = []
-    for layer, h in enumerate(hidden):
-        x = gru_cell_by_loops(rnn, f"l{layer}", x, h)
-        new.append(x)
-    return torch.stack(new)
-
-
-def encoder_by_loops(encoder, ids):
-    """Annotations (S, D), each layer's last state (L, D): forward, then backward."""
-
-    def read(place, inputs):
-        h, states = inputs[0].new_zeros(rnn.hidden_size), []
-        for x in inputs:
-            h = gru_cell_by_loops(rnn, place, x, h)
-            states.append(h)
-        return states
-
-    rnn, last = encoder.rnn, []
-    states = [encoder.embedding.weight[i] for i in ids]
-    for layer in range(rnn.num_layers):
-        inputs, states = states, read(f"l{layer}", states)
-        last.append(states[-1])
-        if rnn.bidirectional:
-            backward = read(f"l{layer}_reverse", inputs[::-1])
-            last[-1] = torch.cat((states[-1], backward[-1]))
-            both = zip(states, backward[::-1], strict=True)
-            states = [torch.cat(pair) for pair in both]
-    return torch.stack(states), torch.stack(last)
-
-
-def attend_by_loops(attention, query, annotations):
-    """One query, all of a sentence -> context (D,), weights (S,).
-
-    Scores v^T tanh(W q + U h), or Luong et al.'s "general" where there's no v.
-    """
-    powers = []
-    for h in annotations:
-        score = query @ (attention.W_k.weight @ h)
-        if hasattr(attention, "w_v"):
-            inner = attention.W_q.weight @ query + attention.W_k.weight @ h
-            score = attention.w_v.weight[0] @ torch.tanh(inner)
-        powers.append(torch.exp(score))
-    weights = torch.stack(powers) / sum(powers)
-    return weights @ annotations, weights
-
-
-def by_loops(step, write=lambda decoder, read, *_: decoder.dense(read)):
-    """A specification of a whole model from that of a step.
-
-    step(decoder, x, states (L, H), source, memory) -> what the output layer reads,
-    weights or None, the new states, and what else the next step remembers; source is
-    what `encoder_by_loops` gives, x the word's vector. write(decoder, what the output
-    layer reads, weights, source ids) -> scores.
-    """
-
-    def sentence(model, source, target):
-        decoder = model.decoder
-        known = _, states = encoder_by_loops(model.encoder, source)
-        if decoder.bridge.map is not None:
-            states = torch.tanh(decoder.bridge.map(states))
-        memory, rows, all_weights = None, [], []
-        for word in target:
-            x = decoder.embedding.weight[word]
-            read, weights, states, memory = step(decoder, x, states, known, memory)
-            rows.append(write(decoder, read, weights, source))
-            all_weights.append(weights)
-        return torch.stack(rows), None if weights is None else torch.stack(all_weights)
-
-    return sentence
-
-
-def bahdanau(decoder, x, query, states, source):
-    """Attend with the query, then update -> context, weights, states."""
-    annotations, _ = source
-    context, weights = attend_by_loops(decoder.attention, query, annotations)
-    states = gru_by_loops(decoder.rnn, torch.cat((context, x)), states)
-    return context, weights, states

@@ -1,11 +1,11 @@
 """Attention against plain loops, values; what padding may not do."""
 
-import itertools
 import math
 
 import pytest
 import torch
 from helpers import refusals
+from helpers.loops import attend
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,36 +20,12 @@ from utils.attention import (
 same = torch.testing.assert_close
 
 
-def softmax_by_loops(X, valid_lens):
-    """The specification: equation 6, over the real keys, one number at a time."""
-    weights = torch.zeros_like(X)
-    for b, q in itertools.product(*map(range, X.shape[:2])):
-        length = valid_lens[b] if valid_lens.dim() == 1 else valid_lens[b, q]
-        powers = [math.exp(score) for score in X[b, q, :length].tolist()]
-        for k, power in enumerate(powers):
-            weights[b, q, k] = power / sum(powers)
-    return weights
-
-
-def additive(attention, query, key):
-    inner = attention.W_q.weight @ query + attention.W_k.weight @ key
-    return attention.w_v.weight[0] @ torch.tanh(inner)
-
-
-def dot(attention, query, key):
-    return query @ key
-
-
-def general(attention, query, key):
-    return query @ (attention.W_k.weight @ key)
-
-
-SCORES = {  # of one key; its divisor, sizes of keys and queries, how it's made
-    "additive": (additive, 1, 3, 2, lambda: AdditiveAttention(3, 2, 5)),
-    "dot": (dot, 1, 3, 3, lambda: DotProductAttention(3, 3)),
-    "scaled dot": (dot, 3**0.5, 3, 3, lambda: DotProductAttention(3, 3, scaled=True)),
-    "general": (general, 1, 3, 2, lambda: BilinearAttention(3, 2)),
-    "scaled": (general, 2**0.5, 3, 2, lambda: BilinearAttention(3, 2, scaled=True)),
+SCORES = {  # sizes of keys and queries, how it's made
+    "additive": (3, 2, lambda: AdditiveAttention(3, 2, 5)),
+    "dot": (3, 3, lambda: DotProductAttention(3, 3)),
+    "scaled dot": (3, 3, lambda: DotProductAttention(3, 3, scaled=True)),
+    "general": (3, 2, lambda: BilinearAttention(3, 2)),
+    "scaled general": (3, 2, lambda: BilinearAttention(3, 2, scaled=True)),
 }
 each_score = pytest.mark.parametrize("score", SCORES)
 
@@ -57,7 +33,7 @@ each_score = pytest.mark.parametrize("score", SCORES)
 def make(score, B=3, Q=2, K=4):
     """The attention in double precision; queries, keys and values, all of a size."""
     torch.manual_seed(0)
-    _, _, key_size, query_size, attention = SCORES[score]
+    key_size, query_size, attention = SCORES[score]
     sizes = (B, Q, query_size), (B, K, key_size), (B, K, 6)
     inputs = [torch.randn(size).double() for size in sizes]
     return attention().double(), *inputs
@@ -75,16 +51,17 @@ def lengths(draw):
 @each_score
 @given(lengths())
 def test_attention_equals_the_loops(score, case):
+    """Equation 6 over the real keys, one query at a time; without any, weights 0."""
     (B, Q, K), lens = case
     attention, queries, keys, values = make(score, B, Q, K)
-    score, divisor, *_ = SCORES[score]
-    scores = torch.zeros(B, Q, K).double()
+    weights, lens_of = torch.zeros(B, Q, K).double(), lens.view(B, -1).expand(B, Q)
     with torch.no_grad():
-        for b, q, k in itertools.product(range(B), range(Q), range(K)):
-            scores[b, q, k] = score(attention, queries[b, q], keys[b, k]) / divisor
+        for b, q in lens_of.nonzero().tolist():
+            row = queries[b, q], keys[b, : lens_of[b, q]]
+            found = attend(attention, *row, scaled="scaled" in score)
+            weights[b, q, : len(found)] = found
         context = attention(queries, keys, values, lens)
         parts = attention.attend(queries, attention.project_keys(keys), values, lens)
-    weights = softmax_by_loops(scores, lens)
     same(attention.attention_weights, weights)
     same(context, weights @ values)
     same(parts, (context, weights))
@@ -115,12 +92,13 @@ def test_dropout_acts_in_training_only_and_leaves_the_stored_weights_whole(score
     same(attention.eval()(*inputs), whole)
 
 
-def attend(attention, *sizes):
-    return attention(*map(torch.ones, sizes))
-
-
 SCORES_OF_4, FLOATS = torch.ones(2, 3, 4), torch.ones(2).double()
-ADDITIVE = AdditiveAttention(3, 3, 5)
+
+
+def call(*sizes):
+    return AdditiveAttention(3, 3, 5)(*map(torch.ones, sizes))
+
+
 test_what_does_not_fit_is_answered_in_words = refusals(
     (lambda: masked_softmax(torch.ones(2, 3)), "batch, queries, keys"),
     (lambda: masked_softmax(SCORES_OF_4.long()), "floating-point"),
@@ -130,10 +108,10 @@ test_what_does_not_fit_is_answered_in_words = refusals(
     (lambda: masked_softmax(SCORES_OF_4, FLOATS), TypeError, "got torch.float64"),
     (lambda: length_mask(FLOATS > 0, 4), TypeError, "bool; of a mask, mask.sum"),
     (lambda: length_mask([1, 2], 4), TypeError, "whole numbers, lengths, got list"),
-    (lambda: attend(ADDITIVE, (1, 1, 2), (1, 2, 3), (1, 2, 3)), r"\(batch, queries, 3"),
-    (lambda: attend(ADDITIVE, (1, 1, 3), (1, 2, 2), (1, 2, 3)), r"\(batch, keys, 3\)"),
-    (lambda: attend(ADDITIVE, (1, 1, 3), (1, 2, 3), (1, 4, 3)), "values .batch, keys"),
+    (lambda: call((1, 1, 2), (1, 2, 3), (1, 2, 3)), r"\(batch, queries, 3"),
+    (lambda: call((1, 1, 3), (1, 2, 2), (1, 2, 3)), r"\(batch, keys, 3\)"),
+    (lambda: call((1, 1, 3), (1, 2, 3), (1, 4, 3)), "values .batch, keys"),
     # else broadcasting asks for every sentence alike
-    (lambda: attend(ADDITIVE, (1, 1, 3), (2, 4, 3), (2, 4, 3)), "values .batch, keys"),
+    (lambda: call((1, 1, 3), (2, 4, 3), (2, 4, 3)), "values .batch, keys"),
     (lambda: DotProductAttention(256, 512), "256 and 512.*BilinearAttention"),
 )

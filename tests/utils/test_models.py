@@ -2,13 +2,14 @@
 
 A rule takes a model and fails if the model breaks it. Every rule runs on six models,
 and among the slow tests on every one. That a model attends as it should, and in its
-order, follows from its loops, in the tests of its module.
+order, follows from its loops.
 """
 
 from collections import Counter
 
 import pytest
 import torch
+from helpers.loops import by_loops
 from helpers.models import CATALOGUE, SIZES, SOURCE_WORDS, a_batch, a_model, every_model
 from torch import nn
 from torch.nn import functional as F
@@ -19,6 +20,7 @@ from utils.decoding import greedy_decode
 from utils.models import KINDS, build_model
 from utils.rnnsearch import VARIANTS
 from utils.text import Vocab
+from utils.translator import DropoutEmbedding
 
 same = torch.testing.assert_close
 
@@ -32,10 +34,6 @@ def read(model, source, target, lens):
 
 def attends(model):
     return "fixed" not in model.config["kind"]
-
-
-def differ(one, other):
-    return bool(((one - other).abs() > 1e-9).any())
 
 
 # --- the rules --------------------------------------------------------------------
@@ -139,6 +137,32 @@ def test_the_contract_is_run_on_every_kind_and_every_variant():
     assert variants == set(VARIANTS)
 
 
+@pytest.mark.parametrize("name", [n for n in CATALOGUE if n != "transformer"])
+def test_scores_weights_and_gradients_are_those_of_the_loops(name):
+    model, (source, target, lens) = a_model(name), a_batch()
+    scores, state = model(source, target, lens)
+    rows = [by_loops(model, source[b, :n], target[b]) for b, n in enumerate(lens)]
+    expected = torch.stack([row for row, _ in rows])
+    same(scores, expected)
+    for b, (_, weights) in enumerate(rows):
+        if weights is not None:
+            padded = F.pad(weights, (0, source.shape[1] - lens[b]))
+            same(state.attention_weights[b], padded)
+    parameters, slope = list(model.parameters()), torch.randn_like(expected)
+    same(
+        torch.autograd.grad((scores * slope).sum(), parameters),
+        torch.autograd.grad((expected * slope).sum(), parameters, allow_unused=True),
+    )
+
+
+def test_a_pointer_points_at_every_place_of_its_word():
+    model, source, word = a_model("pointer"), [14, 5, 14], torch.tensor([[1]])
+    log_p, state = model(torch.tensor([source]), word, torch.tensor([3]))
+    expected, _ = by_loops(model, source, word[0])
+    same(log_p[0], expected)
+    same(log_p[0, 0].exp().sum().item(), 1.0)
+
+
 @every_model
 def test_saved_and_loaded_it_is_the_same_model(name, tmp_path):
     words = [f"w{i}" for i in range(SOURCE_WORDS - 4)]
@@ -150,12 +174,40 @@ def test_saved_and_loaded_it_is_the_same_model(name, tmp_path):
     assert all(map(torch.equal, read(loaded, *a_batch()), read(model, *a_batch())))
 
 
-@pytest.mark.parametrize("name", ["attention", "dot", "luong", "transformer"])
-def test_dropout_acts_in_training_alone(name):
+LAYERED = "attention", "fixed", "luong", "transformer"
+FLAT = "attention, the defaults", "dot", "fixed, the defaults"
+
+
+@pytest.mark.parametrize("name", LAYERED + FLAT)
+def test_dropout_acts_in_training_alone_between_layers_and_on_weights(name):
+    """nn.GRU's fourth positional argument is `bias`: dropout given there is lost."""
     model, without = a_model(name, dropout=0.5), a_model(name)
     assert all(map(torch.equal, read(model, *a_batch()), read(without, *a_batch())))
-    model.train()
-    assert differ(*(model(*a_batch())[0] for _ in range(2)))
+    for part in model.modules():
+        if isinstance(part, nn.GRU):
+            assert part.dropout == (0.5 if name in LAYERED else 0)
+    first, second = (model.train()(*a_batch())[0] for _ in range(2))
+    assert torch.equal(first, second) == (name == "fixed, the defaults")
+
+
+@pytest.mark.parametrize("name", ["translator", "fixed translator"])
+def test_every_place_of_dropout_is_active(name):
+    """Embeddings of both sides, what the encoder hands on, and the readout."""
+    model = a_model(name, dropout=0.5)
+    decoder, embedding = model.decoder, model.encoder.embedding
+    places = embedding, decoder.embedding, decoder.dropout, decoder.dense.dropout
+    for place in places:
+        place.train()
+        scores = [model(*a_batch())[0] for _ in range(4)]
+        assert not all(torch.equal(scores[0], other) for other in scores)
+        place.eval()
+        assert torch.equal(*(model(*a_batch())[0] for _ in range(2)))
+
+
+def test_word_vectors_start_small_enough_to_write_with():
+    torch.manual_seed(0)
+    weight = DropoutEmbedding(2000, 64, 0.0).weight
+    same(weight.std().item(), 64**-0.5, rtol=0.02, atol=0)
 
 
 def test_sizes_left_out_are_those_of_the_papers():
