@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.repo import ROOT
 
-from tools.site.check import served
+from tools.site.check import HOST, serve
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.corpora import load_village
 from utils.data import Pair
@@ -32,17 +32,12 @@ TRANSLATE = """async ([file, sentences]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def site():
-    with served(ROOT) as base:
-        yield base
-
-
 @pytest.fixture
-def page(browser, site):
+def page(browser):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(20_000)
-    page.goto(f"{site}utils/")
+    serve(page, ROOT)
+    page.goto(f"{HOST}utils/explorer.js")
     yield page
     page.close()
 
@@ -70,7 +65,7 @@ def test_every_test_sentence_is_translated_as_by_pytorch(page, language):
     assert largest_gap(found, [one.attention_weights for one in expected]) < 1e-3
 
 
-def test_a_clock_and_full_numbers_are_read_too(page, site, tmp_path):
+def test_a_clock_and_full_numbers_are_read_too(page, tmp_path):
     """The model of notebook 08, which looks at most `reach` words from a place."""
     vocabs = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")[1:3]
     torch.manual_seed(0)
@@ -127,7 +122,7 @@ mount(document.getElementById("here"), SETTINGS, async (name) => {
 
 
 @pytest.fixture
-def shown(page, site):
+def shown(page):
     """A page with nothing but the explorer; `shown(pairs)` opens it."""
     failed = []
     page.on("pageerror", lambda error: failed.append(error))
@@ -139,7 +134,7 @@ def shown(page, site):
         page.route(
             "**/x.html", lambda r: r.fulfill(body=html, content_type="text/html")
         )
-        page.goto(f"{site}x.html")
+        page.goto(f"{HOST}x.html")
         page.locator("tbody tr").first.wait_for()
         return page
 
