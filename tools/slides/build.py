@@ -62,8 +62,8 @@ def page(notebook):
         text = output.get("data", {}).get("text/plain", "")
         if text.startswith("Explorer("):
             output.data["text/html"] = explorer(*ast.literal_eval(text[8:]))
-    resources = {"metadata": {"name": title_of(notebook)}}
-    return exporter.from_notebook_node(notebook, resources)[0]
+    name = {"metadata": {"name": title_of(notebook)}}
+    return exporter.from_notebook_node(notebook, name)[0]
 
 
 def explorer(models, sentences):
