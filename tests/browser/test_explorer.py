@@ -82,15 +82,6 @@ def test_a_clock_and_full_numbers_are_read_too(page, tmp_path):
     assert (weights == 0).any()
 
 
-def called(page, name, *given):
-    """What a function of the page's module gives for each list of arguments."""
-    program = """async ([name, given]) => {
-        const module = await import("/utils/translator.js");
-        return given.map((one) => module[name](...one));
-    }"""
-    return page.evaluate(program, [name, given])
-
-
 def test_a_text_is_cut_as_by_the_course_and_the_nearest_word_is_by_letters(page):
     texts = [
         "I don't like the baker\u2019s DOG, do you?",
@@ -98,10 +89,15 @@ def test_a_text_is_cut_as_by_the_course_and_the_nearest_word_is_by_letters(page)
         "  \u00c9va ca\u0301t\n\t<eos> a_b \u4f60\u597d it'd've ",
         "",
     ]
-    cut = called(page, "tokenize", *([text] for text in texts))
-    assert cut == [tokenize(text, "en") for text in texts]
     pairs = ("cat", "cat"), ("zebra", "zero"), ("apple", "apples"), ("", "ab")
-    assert called(page, "distance", *pairs) == [0, 2, 1, 2]
+    program = """async ([texts, pairs]) => {
+        const { tokenize, distance } = await import("/utils/translator.js");
+        const cut = texts.map((one) => tokenize(one));
+        return [cut, pairs.map((two) => distance(...two))];
+    }"""
+    cut, distances = page.evaluate(program, [texts, pairs])
+    assert cut == [tokenize(text, "en") for text in texts]
+    assert distances == [0, 2, 1, 2]
 
 
 # --- the explorer ---------------------------------------------------------------------

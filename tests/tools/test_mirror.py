@@ -37,7 +37,6 @@ def test_the_notebooks_mirror_utils(small):
 @pytest.mark.parametrize(
     "source, complaint",
     [
-        (SHOWN.replace("Twice", "Two"), "differs"),
         (SHOWN.replace("@functools.cache\n", ""), "differs"),
         (HIDDEN, "there is nothing for"),
         ("class Box:\n    size = 2", "needs the marker"),

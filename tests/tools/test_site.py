@@ -45,16 +45,12 @@ def test_links_to_what_is_no_page_lead_to_the_forge():
 
 
 def test_a_chinese_notebook_is_run_from_the_learners_repository():
-    for place, forge in (
-        ("zh/x", f"{source.OWNER}/learning-to-align-learner"),
-        ("notebooks/x", f"{source.OWNER}/learning-to-align"),
-    ):
+    for place, name in (("zh/x", "-learner"), ("notebooks/x", "")):
+        forge = f"{source.OWNER}/learning-to-align{name}"
+        binder = f"https://mybinder.org/v2/gh/{forge}/HEAD?labpath={place}"
+        colab = f"https://colab.research.google.com/github/{forge}/blob/HEAD/{place}"
         links = re.findall('href="([^"]+)"', source.ways(place))
-        assert links == [
-            f"https://mybinder.org/v2/gh/{forge}/HEAD?labpath={place}",
-            f"https://colab.research.google.com/github/{forge}/blob/HEAD/{place}",
-            "x",
-        ]
+        assert links == [binder, colab, "x"]
 
 
 def test_no_answer_of_the_quiz_is_left():
@@ -72,11 +68,9 @@ def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
 
 
 def test_a_figures_text_says_in_one_sentence_what_is_to_be_seen(offscreen):
-    weights = torch.eye(2)
-    ax = show_heatmap(weights, ["a", "b"], ["c", "d"])
-    text = alternative_text(ax.figure)
+    ax = show_heatmap(torch.eye(2), ["a", "b"], ["c", "d"])
     said = "Heatmap: which of 2 source words each of 2 target words looks at."
-    assert source.seen(text) == said
+    assert source.seen(alternative_text(ax.figure)) == said
     ax = plot_curves([1, 2], {"yours": [3, 4], "theirs": [5, 6]}, "words", "BLEU")
     text = alternative_text(ax.figure)
     assert source.seen(text) == "Curves: BLEU against words, for yours, theirs."
