@@ -17,12 +17,10 @@ from utils.gold import (
     write_links,
 )
 
-SURE, POSSIBLE = 0, 1  # places in what `read_links` returns
 
-
-def passes(name, folder=GOLD_FOLDER):
+def passes(name):
     """What each of the two passes says: {a pair's checksum: (sure, possible)}."""
-    both = [read_gold(folder / "passes" / f"{letter}-{name}.tsv") for letter in "AB"]
+    both = [read_gold(GOLD_FOLDER / f"passes/{letter}-{name}.tsv") for letter in "AB"]
     if list(both[0]) != list(both[1]):
         raise ValueError(f"the passes of {name} aren't about the same pairs")
     return [{digest: read_links(*own[digest]) for digest in own} for own in both]
@@ -40,44 +38,35 @@ def agreement(first, second):
     links: the F1 of the links of any kind; sure: that of the sure links; kinds: the
     share of the links in both that are of one kind.
     """
-    one, two = (
-        {
-            (digest, *link): kind
-            for digest in own
-            for kind in (SURE, POSSIBLE)
-            for link in own[digest][kind]
-        }
-        for own in (first, second)
-    )
-    common = [(one[link], two[link]) for link in one.keys() & two.keys()]
-    sure = [*one.values(), *two.values()].count(SURE)
+    rows = [(*first[digest], *second[digest]) for digest in first]
+    common = sum(len((s | p) & (t | q)) for s, p, t, q in rows)
+    both_sure = sum(len(s & t) for s, _, t, _ in rows)
+    both_possible = sum(len(p & q) for _, p, _, q in rows)
     return {
-        "links": 2 * len(common) / (len(one) + len(two)),
-        "sure": 2 * common.count((SURE, SURE)) / sure,
-        "kinds": sum(a == b for a, b in common) / len(common),
+        "links": 2 * common / sum(len(links) for row in rows for links in row),
+        "sure": 2 * both_sure / sum(len(s) + len(t) for s, _, t, _ in rows),
+        "kinds": (both_sure + both_possible) / common,
     }
 
 
-def files(folder=GOLD_FOLDER):
+def files():
     """{path: bytes} of what is written. Other lines of SHA256SUMS stay as they are."""
-    content = {path: path.read_bytes() for path in (folder / "passes").iterdir()}
+    content = {path: path.read_bytes() for path in (GOLD_FOLDER / "passes").iterdir()}
     for name in GOLD_SETS:
-        first, second = passes(name, folder)
-        merged = {digest: merge(first[digest], second[digest]) for digest in first}
-        ends = read_gold(folder / f"{name}.tsv")  # where words end stays as it is
-        rows = [
-            (digest, *ends[digest][:2], write_links(*links))
-            for digest, links in merged.items()
-        ]
-        text = "\n".join([GOLD_HEADER, *map("\t".join, rows), ""])
-        content[folder / f"{name}.tsv"] = text.encode()
-    sums = read_sums(folder.parent / "SHA256SUMS")
-    for path, data in content.items():
-        name = path.relative_to(folder.parent).as_posix()
-        sums[name] = hashlib.sha256(data).hexdigest()
+        first, second = passes(name)
+        path, lines = GOLD_FOLDER / f"{name}.tsv", [GOLD_HEADER]
+        ends = read_gold(path)  # where words end stays as it is
+        for digest in first:
+            links = write_links(*merge(first[digest], second[digest]))
+            lines.append("\t".join((digest, *ends[digest][:2], links)))
+        content[path] = "\n".join([*lines, ""]).encode()
+    path = GOLD_FOLDER.parent / "SHA256SUMS"
+    sums = read_sums(path) | {
+        own.relative_to(path.parent).as_posix(): hashlib.sha256(data).hexdigest()
+        for own, data in content.items()
+    }
     lines = [f"{digest}  {name}\n" for name, digest in sums.items()]
-    content[folder.parent / "SHA256SUMS"] = "".join(lines).encode()
-    return content
+    return {**content, path: "".join(lines).encode()}
 
 
 def main():

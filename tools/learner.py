@@ -9,7 +9,6 @@ out become plain words.
 
 import re
 import shutil
-from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -27,8 +26,8 @@ CHECK = re.compile(r"\bexercises\.\w+\(")
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
 COURSE = re.compile(r'(?<=/learning-to-align)(?=")')  # the end of its address, in code
 SOLUTIONS = {
-    re.compile(r"\[solutions\]\([^)]*\)"): "solutions that your teacher has",
-    re.compile(r"\[参考答案\]\([^)]*\)"): "老师手里的参考答案",
+    "solutions": "solutions that your teacher has",
+    "参考答案": "老师手里的参考答案",
 }
 THEIRS = re.compile(r"<!-- teachers -->.*?<!-- everyone -->\n*", re.DOTALL)
 FOR_TEACHERS = {
@@ -45,10 +44,8 @@ def without_dead_links(text, folder):
     def mended(link):
         path = unquote(link[2].partition("#")[0])
         gone = path and ":" not in path and not (folder / path).exists()
-        return link[1] if gone else link[0]
+        return SOLUTIONS.get(link[1], link[1]) if gone else link[0]
 
-    for pattern, words in SOLUTIONS.items():
-        text = pattern.sub(words, text)
     return LINK.sub(mended, text)
 
 
@@ -66,11 +63,6 @@ def clear(path):
     nbformat.write(notebook, path)
 
 
-def rewrite(path, change):
-    text = change(path.read_text(encoding="utf-8"))
-    path.write_text(text, encoding="utf-8", newline="\n")
-
-
 def build(folder):
     """Write the copy into a folder, whose old content goes."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -81,11 +73,14 @@ def build(folder):
             shutil.copytree(path, target, ignore=CACHES)
         else:
             shutil.copy(path, target)
-    for name, theirs in FOR_TEACHERS.items():
-        rewrite(folder / name, partial(theirs.sub, ""))
     zh.build(folder / "zh", folder / "notebooks", without="solutions")
-    for path in folder.rglob("*.md"):
-        rewrite(path, partial(without_dead_links, folder=path.parent))
+    for path in [*folder.rglob("*.md"), *map(folder.joinpath, FOR_TEACHERS)]:
+        text = path.read_text(encoding="utf-8")
+        if path.parent == folder:
+            text = FOR_TEACHERS[path.name].sub("", text)
+        if path.suffix == ".md":
+            text = without_dead_links(text, path.parent)
+        path.write_text(text, encoding="utf-8", newline="\n")
     for path in [*folder.glob("notebooks/*.ipynb"), *folder.glob("zh/*.ipynb")]:
         clear(path)
 

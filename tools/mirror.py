@@ -21,7 +21,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from utils import exercises
 
 ROOT = Path(__file__).resolve().parent.parent
-MARKER = "# mirror: "
+MARKER, SOLUTION = "# mirror: ", "# solution: "
 
 # A notebook shows every public class and function of these modules, but for guards of
 # arguments and what only connects the parts.
@@ -33,23 +33,8 @@ PLAIN = "draw loss stored table words".split()
 
 def notebook_paths(root=ROOT):
     """The course's notebooks, in reading order, then their solutions, then lectures."""
-    patterns = ("*.ipynb", "solutions/*.ipynb", "lectures/*.ipynb")
-    return [
-        path for each in patterns for path in sorted((root / "notebooks").glob(each))
-    ]
-
-
-def public_objects(root=ROOT):
-    """Map each `utils.module.name` of a public class or function to its source.
-
-    The exercises, which are a package inside utils, are not among them.
-    """
-    return {
-        f"utils.{path.stem}.{name}": source
-        for path in sorted((root / "utils").glob("*.py"))
-        for name, source in definitions(path.read_text(encoding="utf-8")).items()
-        if not name.startswith("_")
-    }
+    folders = [root / "notebooks" / name for name in ("", "solutions", "lectures")]
+    return [path for folder in folders for path in sorted(folder.glob("*.ipynb"))]
 
 
 def definitions(text):
@@ -69,37 +54,42 @@ def as_python(source):
     return TransformerManager().transform_cell(source)
 
 
-def marked(cell):
-    """The marker in a cell's first line; None without one."""
-    first = cell.source.partition("\n")[0]
-    return first if first.startswith((MARKER, "# solution: ")) else None
-
-
-def written_cells(root=ROOT):
-    """Map each marker to the source of the cell that has it."""
-    cells = {f"{MARKER}{name}": text for name, text in public_objects(root).items()}
+def written_cells(root):
+    """{marker: text}: each public class and function of utils, and each solution."""
+    cells = {}
+    for path in sorted((root / "utils").glob("*.py")):  # without the exercises
+        for name, source in definitions(path.read_text(encoding="utf-8")).items():
+            if not name.startswith("_"):
+                cells[f"{MARKER}utils.{path.stem}.{name}"] = source
     for name in exercises.__all__:
         if text := getattr(getattr(exercises, name), "solution", None):
             call = f"exercises.{name}({list(definitions(text))[-1]})"
-            cells[f"# solution: {name}"] = f"{text}\n\n\n{call}"
+            cells[SOLUTION + name] = f"{text}\n\n\n{call}"
     return {marker: f"{marker}\n{text}" for marker, text in cells.items()}
 
 
-def problems(root=ROOT):
-    """Every breach of the mirror rule, one sentence each."""
-    objects, found, shown = public_objects(root), [], []
-    written = written_cells(root)
-    public = {full.rpartition(".")[2] for full in objects} - set(PLAIN)
+def problems(root=ROOT, write=False):
+    """Every breach of the mirror rule, one sentence each.
+
+    write: first the marked cells get what stands in utils.
+    """
+    written, found, shown = written_cells(root), [], []
+    public = {name.rpartition(".")[2] for name in written if name.startswith(MARKER)}
+    public -= {*PLAIN}
     for path in notebook_paths(root):
-        cells = nbformat.read(path, as_version=4).cells
-        for number, cell in enumerate(cells, start=1):
-            marker, place = marked(cell), f"{path.name}, cell {number}:"
-            if marker is not None:
-                shown.append(marker.removeprefix(MARKER))
+        notebook, changed = nbformat.read(path, as_version=4), False
+        for number, cell in enumerate(notebook.cells, start=1):
+            marker = cell.source.partition("\n")[0]
+            place = f"{path.name}, cell {number}:"
+            shown.append(marker)
+            wanted = written.get(marker, cell.source)
+            if write and wanted != cell.source:
+                cell.source, changed = wanted, True
+            if wanted != cell.source:
+                found.append(f"{place} differs from utils; run `make mirror`")
+            elif marker.startswith((MARKER, SOLUTION)):
                 if marker not in written:
                     found.append(f"{place} there is nothing for {marker!r} in utils")
-                elif cell.source != written[marker]:
-                    found.append(f"{place} differs from utils; run `make mirror`")
             elif cell.cell_type == "code":
                 unmarked = definitions(as_python(cell.source)).keys() & public
                 found += [
@@ -107,33 +97,19 @@ def problems(root=ROOT):
                     "first line, a toy version another name"
                     for own in sorted(unmarked)
                 ]
-    for full in objects:
-        _, module, name = full.split(".")
+        if changed:
+            nbformat.write(notebook, path)
+            print(f"wrote {path.relative_to(root)}")
+    for marker in written:
+        module, name = marker.split(".")[1:] if marker.startswith(MARKER) else ("", "")
         taught = module in TAUGHT and not NOT_SHOWN.fullmatch(name)
-        if shown.count(full) > 1 or taught and full not in shown:
-            found.append(f"{full} is shown {shown.count(full)} times")
+        if (count := shown.count(marker)) > 1 or taught and not count:
+            found.append(f"{marker.split()[-1]} is shown {count} times")
     return found
 
 
-def write(root=ROOT):
-    """Write the source of utils into the marked cells; return the changed notebooks."""
-    written, changed = written_cells(root), []
-    for path in notebook_paths(root):
-        notebook, same = nbformat.read(path, as_version=4), True
-        for cell in notebook.cells:
-            old, cell.source = cell.source, written.get(marked(cell), cell.source)
-            same = same and old == cell.source
-        if not same:
-            nbformat.write(notebook, path)
-            changed.append(path)
-    return changed
-
-
 def main():
-    if sys.argv[1:] == ["--write"]:
-        for path in write():
-            print(f"wrote {path.relative_to(ROOT)}")
-    found = problems()
+    found = problems(write=sys.argv[1:] == ["--write"])
     print("\n".join(found) or "The mirrored cells equal utils/.")
     return 1 if found else 0
 

@@ -102,14 +102,14 @@ def update(notebook, old):
     that is gone is left out.
     """
     head = {"Language": "zh_CN", "Content-Type": "text/plain; charset=UTF-8"}
-    new = polib.POFile(wrapwidth=0)
+    new, blocks = polib.POFile(wrapwidth=0), {}
     new.metadata = old.metadata or head | {"X-Finished": "no"}
-    found = [*units(notebook)]
-    blocks = [block for _, block in found]
+    for place, block in units(notebook):
+        blocks.setdefault(block, []).append((place, ""))
     gone = {e.msgid: e.msgstr for e in old if e.msgstr and e.msgid not in blocks}
-    for block in dict.fromkeys(blocks):
+    for block, places in blocks.items():
         entry = old.find(block) or polib.POEntry(msgid=block)
-        entry.occurrences = [(place, "") for place, text in found if text == block]
+        entry.occurrences = places
         near = difflib.get_close_matches(block, gone, 1, 0.5)
         if near and not entry.msgstr:
             entry.msgstr, entry.flags = gone[near[0]], ["fuzzy"]

@@ -18,7 +18,6 @@ from helpers.repo import ROOT
 from nbconvert.preprocessors import ClearOutputPreprocessor
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-HOUR = 3600  # seconds: a wait that is in vain ends, but on no slow machine
 NOTEBOOKS = ("00_start_here", "03_additive_scoring", "07_heatmaps")
 ERROR = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"]'
 ALL_RUN = """(error) => {
@@ -28,15 +27,6 @@ ALL_RUN = """(error) => {
     return document.querySelector(error) ||
         prompts.length && prompts.every(p => /^\\[\\d+\\]:$/.test(p.textContent));
 }"""
-
-
-def until(condition):
-    """What the condition returns, once that is true."""
-    for _ in range(20 * HOUR):
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(f"waited {HOUR} seconds in vain")
 
 
 def lab_command():
@@ -69,34 +59,33 @@ def lab(tmp_path_factory, browser):
     options = ["--no-browser", "--allow-root", f"--ServerApp.port={port}"]
     own = {f"JUPYTER_{name}_DIR": str(folder / name) for name in ("CONFIG", "DATA")}
     own |= {"JUPYTER_RUNTIME_DIR": str(folder), "HOME": str(folder)}
-    with open(folder / "server.log", "wb") as log:
-        process = subprocess.Popen(
-            [*lab_command(), *options],
-            cwd=folder,
-            env=os.environ | own | {"JUPYTER_TOKEN": "course"},
-            stdout=log,
-            stderr=log,
-        )
+    own |= {"JUPYTER_TOKEN": "course"}
+    command = [*lab_command(), *options]
 
     def address(name=None):
         place = f"lab/workspaces/{name}/tree/notebooks/{name}.ipynb" if name else ""
         return f"http://127.0.0.1:{port}/{place}?token=course"
 
-    try:
-        # It writes a file of itself when it answers.
-        until(lambda: process.poll() is not None or [*folder.glob("jpserver-*.json")])
-        assert process.poll() is None, (folder / "server.log").read_text("utf-8")
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
+    with (
+        open(folder / "server.log", "wb") as log,
+        subprocess.Popen(
+            command, cwd=folder, env=os.environ | own, stdout=log, stderr=log
+        ) as process,
+    ):
+        try:
+            while not [*folder.glob("jpserver-*.json")]:  # written when it answers
+                assert process.poll() is None, (folder / "server.log").read_text()
+                time.sleep(0.05)
+            yield address
+        finally:
+            process.terminate()
 
 
 @pytest.fixture
 def page(browser, tmp_path):
     """A page in which every notebook opens alone; a picture of its end is kept."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(1000 * HOUR)
+    page.set_default_timeout(3_600_000)  # an hour: on no slow machine
     yield page
     page.screenshot(path=tmp_path / "end.png")
     page.close()
@@ -123,9 +112,8 @@ def test_a_first_reader_sees_a_heatmap(lab, page):
     heatmap.scroll_into_view_if_needed()
     assert heatmap.evaluate("picture => picture.naturalWidth") > 200
     assert page.get_by_text("official Jupyter news").count() == 0
-    page.get_by_label("伊娃 Eva: the").press(
-        "ArrowRight"
-    )  # the notebook leaves it alone
+    square = page.get_by_label("伊娃 Eva: the")
+    square.press("ArrowRight")  # the notebook leaves it alone
     page.get_by_text("1 of 9 are drawn.").wait_for()
 
 

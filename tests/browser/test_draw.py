@@ -5,7 +5,7 @@ import re
 import pytest
 from helpers.repo import ROOT
 
-from tools.site.check import served
+from tools.site.check import HOST, serve
 from utils.draw import drawing
 
 BLEU = drawing("curve", ["3–6", "7–10"], [66.4, 31.5], "BLEU")
@@ -24,18 +24,18 @@ MOUNT = """async (settings) => {
 def shown(browser):
     """`shown(settings)`: a page with a drawing, empty, and without the answer."""
     page = browser.new_page(viewport={"width": 390, "height": 844})
-    with served(ROOT) as base:
-        page.goto(f"{base}utils/")
+    serve(page, ROOT)
+    page.goto(f"{HOST}utils/draw.js")
 
-        def start(settings, button="show what"):
-            page.evaluate(MOUNT, settings)
-            assert not page.locator(".dr-its[data-v]:not([data-v=''])").count()
-            text = page.locator("main").inner_text()
-            assert not re.search("66|31|[.]([26]0|77|91)", text)
-            assert page.get_by_role("button", name=button).is_disabled()
-            return page
+    def start(settings, button="show what"):
+        page.evaluate(MOUNT, settings)
+        assert not page.locator(".dr-its[data-v]:not([data-v=''])").count()
+        text = page.locator("main").inner_text()
+        assert not re.search("66|31|[.]([26]0|77|91)", text)
+        assert page.get_by_role("button", name=button).is_disabled()
+        return page
 
-        yield start
+    yield start
     page.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.repo import ROOT
 
-from tools.site.check import served
+from tools.site.check import HOST, serve
 from utils.checkpoint import load_checkpoint, save_checkpoint
 from utils.corpora import load_village
 from utils.data import Pair
@@ -32,17 +32,12 @@ TRANSLATE = """async ([file, sentences]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def site():
-    with served(ROOT) as base:
-        yield base
-
-
 @pytest.fixture
-def page(browser, site):
+def page(browser):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(20_000)
-    page.goto(f"{site}utils/")
+    serve(page, ROOT)
+    page.goto(f"{HOST}utils/explorer.js")
     yield page
     page.close()
 
@@ -70,7 +65,7 @@ def test_every_test_sentence_is_translated_as_by_pytorch(page, language):
     assert largest_gap(found, [one.attention_weights for one in expected]) < 1e-3
 
 
-def test_a_clock_and_full_numbers_are_read_too(page, site, tmp_path):
+def test_a_clock_and_full_numbers_are_read_too(page, tmp_path):
     """The model of notebook 08, which looks at most `reach` words from a place."""
     vocabs = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")[1:3]
     torch.manual_seed(0)
@@ -87,15 +82,6 @@ def test_a_clock_and_full_numbers_are_read_too(page, site, tmp_path):
     assert (weights == 0).any()
 
 
-def called(page, name, *given):
-    """What a function of the page's module gives for each list of arguments."""
-    program = """async ([name, given]) => {
-        const module = await import("/utils/translator.js");
-        return given.map((one) => module[name](...one));
-    }"""
-    return page.evaluate(program, [name, given])
-
-
 def test_a_text_is_cut_as_by_the_course_and_the_nearest_word_is_by_letters(page):
     texts = [
         "I don't like the baker\u2019s DOG, do you?",
@@ -103,10 +89,15 @@ def test_a_text_is_cut_as_by_the_course_and_the_nearest_word_is_by_letters(page)
         "  \u00c9va ca\u0301t\n\t<eos> a_b \u4f60\u597d it'd've ",
         "",
     ]
-    cut = called(page, "tokenize", *([text] for text in texts))
-    assert cut == [tokenize(text, "en") for text in texts]
     pairs = ("cat", "cat"), ("zebra", "zero"), ("apple", "apples"), ("", "ab")
-    assert called(page, "distance", *pairs) == [0, 2, 1, 2]
+    program = """async ([texts, pairs]) => {
+        const { tokenize, distance } = await import("/utils/translator.js");
+        const cut = texts.map((one) => tokenize(one));
+        return [cut, pairs.map((two) => distance(...two))];
+    }"""
+    cut, distances = page.evaluate(program, [texts, pairs])
+    assert cut == [tokenize(text, "en") for text in texts]
+    assert distances == [0, 2, 1, 2]
 
 
 # --- the explorer ---------------------------------------------------------------------
@@ -127,7 +118,7 @@ mount(document.getElementById("here"), SETTINGS, async (name) => {
 
 
 @pytest.fixture
-def shown(page, site):
+def shown(page):
     """A page with nothing but the explorer; `shown(pairs)` opens it."""
     failed = []
     page.on("pageerror", lambda error: failed.append(error))
@@ -139,7 +130,7 @@ def shown(page, site):
         page.route(
             "**/x.html", lambda r: r.fulfill(body=html, content_type="text/html")
         )
-        page.goto(f"{site}x.html")
+        page.goto(f"{HOST}x.html")
         page.locator("tbody tr").first.wait_for()
         return page
 

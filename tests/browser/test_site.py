@@ -12,6 +12,8 @@ FAULTS = {
     "a picture has no text": '<svg role="img"></svg>',
     "a picture isn't shown": '<img src="data:image/png;base64,eA==" alt="none">',
     "is missing": '<script src="no.js"></script>',
+    "asks another host": '<script src="http://localhost/no.js"></script>',
+    "a script fails": "<script>no</script>",
     "leads nowhere: index.html#no": '<a href="#no">there</a>',
     "is 500 pixels wide": '<div style="width: 500px">wide</div>',
 }
@@ -22,8 +24,6 @@ STYLE = "body { margin: 0 } pre { overflow: auto; margin: 0 } .tall { height: 10
 def test_a_fault_is_named(fault, browser, tmp_path):
     text = f"<title>x</title><style>{STYLE}</style>{GOOD}{FAULTS.get(fault, '')}"
     (tmp_path / "index.html").write_text(text, encoding="utf-8")
-    page = browser.new_page()
-    found = [sentence for _, sentence in check.check(page, tmp_path, axe=None)]
-    page.close()
+    found = [sentence for _, sentence in check.check(browser, tmp_path, axe=None)]
     assert bool(found) == bool(fault)
     assert all(sentence.startswith(fault) for sentence in found)

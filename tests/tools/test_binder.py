@@ -22,6 +22,7 @@ OWNED = re.compile(
 )
 # Kinds of files that name the owner.
 OWNERS = {".md", ".ipynb", ".cff", ".toml", ".yml"}
+NAMING = [path for path in repository_files() if path.suffix in OWNERS]
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="runs on Linux only")
 
 
@@ -55,16 +56,16 @@ def test_the_files_that_list_packages_agree():
     assert set(listed) == {*wanted, "torch"}
 
 
-QUOTAS = [
-    ("cpu.max", "200000 100000\n", 2),
-    ("cpu.max", "50000 100000\n", 1),
-    ("cpu.max", "max 100000\n", 8),
-    ("cpu/cpu.cfs_quota_us", "300000\n", 3),
-]
-
-
 @needs_linux
-@pytest.mark.parametrize("file, content, threads", QUOTAS)
+@pytest.mark.parametrize(
+    "file, content, threads",
+    [
+        ("cpu.max", "200000 100000\n", 2),
+        ("cpu.max", "50000 100000\n", 1),
+        ("cpu.max", "max 100000\n", 8),
+        ("cpu/cpu.cfs_quota_us", "300000\n", 3),
+    ],
+)
 def test_threads_follow_the_quota_of_the_container(tmp_path, file, content, threads):
     """On a host of 8 cores; and the command that follows is handed on."""
     path = tmp_path / "cgroup" / file
@@ -126,12 +127,15 @@ def test_what_the_forge_and_the_tools_run_is_pinned():
     assert len(set(re.findall(tools, text))) == 5
 
 
+def owners(paths):
+    """{path: the owners whom it names}"""
+    return {path: set(OWNED.findall(path.read_text("utf-8"))) for path in paths}
+
+
 def test_every_address_names_the_same_owner():
-    files = [path for path in repository_files() if path.suffix in OWNERS]
-    files.remove(ROOT / "PUBLISH.md")
-    owners = {path: OWNED.findall(path.read_text("utf-8")) for path in files}
-    assert all(owners[path] for path in [*NUMBERED, ROOT / "README.md"])
-    assert len({name for found in owners.values() for name in found}) == 1
+    named = owners(path for path in NAMING if path.name != "PUBLISH.md")
+    assert all(named[path] for path in [*NUMBERED, ROOT / "README.md"])
+    assert len(set.union(*named.values())) == 1
 
 
 @needs_linux
@@ -139,19 +143,15 @@ def test_one_command_fills_in_the_owner(tmp_path):
     """As PUBLISH.md has it: with another name for YOU."""
     if not (ROOT / ".git").exists() or "OWNER" not in OWNED.findall(read("README.md")):
         pytest.skip("the command asks git for the files, or has been run")
-    files = [path for path in repository_files() if path.suffix in OWNERS]
-    for path in files:
+    for path in NAMING:
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
     command = re.search(r"```bash\n(git grep.+?)```", read("PUBLISH.md"), re.S)[1]
     script = "git init -q . && git add . && " + command.replace("YOU", "me-2")
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
-    changed = [path for path in tmp_path.rglob("*.*") if path.suffix in OWNERS]
-    found = {
-        name for path in changed for name in OWNED.findall(path.read_text("utf-8"))
-    }
-    assert found == {"me-2", "YOU"}  # PUBLISH.md speaks of you
+    named = owners(path for path in tmp_path.rglob("*.*") if path.suffix in OWNERS)
+    assert set.union(*named.values()) == {"me-2", "YOU"}  # PUBLISH.md speaks of you
 
 
 def test_a_version_is_the_same_everywhere():

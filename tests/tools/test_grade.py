@@ -62,36 +62,28 @@ def check_trial(folder, learner, words, monkeypatch, *options):
     assert (folder.with_name("grades") / "feedback" / "zoe.txt").exists()
 
 
-def link(path, target):
-    path.parent.mkdir(exist_ok=True)
-    path.symlink_to(target)
-
-
-def big(path):
-    path.touch()
-    os.truncate(path, 60_000_000)
-
-
-def ending(path):
+def in_folder(path, name):
     path.mkdir()
-    (path / "a.ipynb.txt").touch()
+    return path / name
 
 
 NUMBER = json.dumps({"cells": [{"cell_type": "code", "source": 5}], "nbformat": 4})
 ENTRIES = {  # what is handed in, as its row names it: how it is made
     "empty": Path.mkdir,
     "a.html": Path.touch,
-    "ending": ending,
-    "broken": lambda path: link(path / "a.ipynb", "nowhere"),
-    "folder": lambda path: link(path, "zoe"),
-    "copied": lambda path: link(path / "a.ipynb", "../zoe/homework.ipynb"),
+    "ending": lambda path: in_folder(path, "a.ipynb.txt").touch(),
+    "broken": lambda path: in_folder(path, "a.ipynb").symlink_to("nowhere"),
+    "folder": lambda path: path.symlink_to("zoe"),
+    "copied": lambda path: in_folder(path, "a.ipynb").symlink_to(
+        "../zoe/homework.ipynb"
+    ),
     "fifo.ipynb": os.mkfifo,
     "m" * 255: Path.mkdir,
     r"M\udcfcller": lambda path: os.mkdir(os.fsencode(path.parent) + b"/M\xfcller"),
     "two lines": lambda path: path.with_name("two\nlines").mkdir(),
     "'=1+1": lambda path: path.with_name("=1+1").mkdir(),
     "deep": lambda path: subprocess.run(["mkdir", "-p", path / ("a/" * 1500)]),
-    "big.ipynb": big,
+    "big.ipynb": lambda path: path.touch() or os.truncate(path, 60_000_000),
     "json.IPYNB": lambda path: path.write_text("{" * 9999),
     "number.ipynb": lambda path: path.write_text(NUMBER),
     "other": lambda path: handed_in(path.parent, "1", learner="other"),
@@ -167,14 +159,10 @@ def test_a_table_holds_no_formula(tmp_path):
 
 def test_learners_and_checks_are_summed_up():
     """Handed in twice, a check counts once."""
-    anna, ben = (
-        [{"learner": name, "check": c, "result": r, "trouble": ""} for c, r in results]
-        for name, results in (
-            ("anna", [("a", "right"), ("a", "wrong"), ("b", "right")]),
-            ("ben", [("a", "wrong"), ("b", "not called")]),
-        )
-    )
-    assert run.by_learner([anna, ben]) == [
+    names = "learner", "check", "result", "trouble"
+    rows = "anna a right,anna a wrong,anna b right,ben a wrong,ben b missing".split(",")
+    rows = [dict(zip(names, [*row.split(), ""], strict=True)) for row in rows]
+    assert run.by_learner([rows[:3], rows[3:]]) == [
         ["learner", "a", "b", "sum", "trouble"],
         ["anna", 1, 1, 2, ""],
         ["ben", 0, 0, 0, ""],

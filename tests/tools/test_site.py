@@ -9,8 +9,8 @@ import json
 import re
 
 import nbformat
-import numpy as np
 import pytest
+import torch
 from helpers.repo import ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
@@ -45,16 +45,12 @@ def test_links_to_what_is_no_page_lead_to_the_forge():
 
 
 def test_a_chinese_notebook_is_run_from_the_learners_repository():
-    for place, forge in (
-        ("zh/x", f"{source.OWNER}/learning-to-align-learner"),
-        ("notebooks/x", f"{source.OWNER}/learning-to-align"),
-    ):
+    for place, name in (("zh/x", "-learner"), ("notebooks/x", "")):
+        forge = f"{source.OWNER}/learning-to-align{name}"
+        binder = f"https://mybinder.org/v2/gh/{forge}/HEAD?labpath={place}"
+        colab = f"https://colab.research.google.com/github/{forge}/blob/HEAD/{place}"
         links = re.findall('href="([^"]+)"', source.ways(place))
-        assert links == [
-            f"https://mybinder.org/v2/gh/{forge}/HEAD?labpath={place}",
-            f"https://colab.research.google.com/github/{forge}/blob/HEAD/{place}",
-            "x",
-        ]
+        assert links == [binder, colab, "x"]
 
 
 def test_no_answer_of_the_quiz_is_left():
@@ -72,11 +68,9 @@ def test_a_picture_of_the_text_has_one_sentence_and_the_rest_to_unfold():
 
 
 def test_a_figures_text_says_in_one_sentence_what_is_to_be_seen(offscreen):
-    weights = np.eye(2)
-    ax = show_heatmap(weights, ["a", "b"], ["c", "d"])
-    text = alternative_text(ax.figure)
+    ax = show_heatmap(torch.eye(2), ["a", "b"], ["c", "d"])
     said = "Heatmap: which of 2 source words each of 2 target words looks at."
-    assert source.seen(text) == said
+    assert source.seen(alternative_text(ax.figure)) == said
     ax = plot_curves([1, 2], {"yours": [3, 4], "theirs": [5, 6]}, "words", "BLEU")
     text = alternative_text(ax.figure)
     assert source.seen(text) == "Curves: BLEU against words, for yours, theirs."
@@ -85,13 +79,12 @@ def test_a_figures_text_says_in_one_sentence_what_is_to_be_seen(offscreen):
     assert source.seen(both) == f"step 1; Curves: {ends}"
 
 
-def png(dark):
+def png(*dark):
     """A white picture; dark: (left, right) of each block of black columns."""
-    pixels = np.full((20, 1000, 3), 255, dtype=np.uint8)
+    picture, file = Image.new("L", (1000, 20), 255), io.BytesIO()
     for left, right in dark:
-        pixels[5:15, left:right] = 0
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "png")
+        picture.paste(0, (left, 5, right, 15))
+    picture.save(file, "png")
     return file.getvalue()
 
 
@@ -99,15 +92,18 @@ def png(dark):
     ("dark", "widths"),
     [
         ([(10, 320), (340, 660), (680, 990)], [330, 340, 330]),  # three panels
-        ([(10, 900), (940, 990)], [1000]),  # a panel with its bar of colours
-        ([(10, 498), (502, 990)], [1000]),  # too near each other to be two
+        ([(10, 900), (940, 990)], []),  # a panel with its bar of colours
+        ([(10, 498), (502, 990)], []),  # too near each other to be two
     ],
 )
 def test_a_figure_is_cut_between_its_panels_for_a_phone(dark, widths):
-    parts = source.panels(png(dark), 1000)
-    sizes = [Image.open(io.BytesIO(part)).width for part in parts]
-    assert sizes == pytest.approx(widths, abs=1)
-    assert source.panels(png(dark), 400) == [png(dark)]  # small: as it is
+    """Each is a window on the picture: as wide as its panel, and moved to it."""
+    shown = source.figure("a.png", png(*dark), 1000, "A text")
+    parts = re.findall(r'"part" style="--width: (\d+)px".*?margin-left: (.*?)%', shown)
+    assert [int(width) for width, _ in parts] == widths
+    lefts = [-float(left) * int(width) / 100 for width, left in parts]
+    assert lefts == pytest.approx([sum(widths[:k]) for k in range(len(parts))], abs=1)
+    assert "part" not in source.figure("a.png", png(*dark), 400, "A text")  # small
 
 
 def test_what_a_notebook_folds_the_site_folds():
@@ -166,7 +162,7 @@ def test_links_to_nobody_are_counted(tmp_path):
 def test_an_explorer_is_alive_if_the_site_has_its_model(name):
     """Another one, of a model that its notebook trained, stays a picture."""
     text = f"Explorer({[name]}, ['I love to eat apples.', 'A <b>cat</b>'])"
-    picture = base64.b64encode(png([])).decode()
+    picture = base64.b64encode(png()).decode()
     known = {"image/png": {"width": 500, "height": 10, "alt": "a heatmap"}}
     data = {"text/plain": text, "image/png": picture}
     output = new_output("execute_result", data, metadata=known)

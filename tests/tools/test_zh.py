@@ -64,14 +64,6 @@ def test_a_picture_that_a_notebook_shows_is_drawn_with_chinese_words(built):
         assert re.search(zh.HAN, "".join(own[0].itertext()))
 
 
-def test_a_link_to_a_heading_of_the_same_page_finds_it(built):
-    for path in built.glob("*.md"):
-        text = path.read_text("utf-8")
-        heads = re.sub(r"[^\w \n-]", "", "\n".join(re.findall("(?m)^#+ (.+)", text)))
-        known = heads.lower().replace(" ", "-").split("\n")
-        assert {*re.findall(r"\]\(#([^)]+)\)", text)} <= {*known}
-
-
 def test_every_label_of_the_explorer_and_of_the_drawings_has_chinese():
     """A label is what `say` gets, and each text of two words in the scripts."""
 
@@ -80,17 +72,16 @@ def test_every_label_of_the_explorer_and_of_the_drawings_has_chinese():
         return re.findall(pattern, re.sub(r'\\\n|"\s*\+\s*"', "", script))
 
     table = dict(texts("words.js", r'  "(.+)":\s+"(.+)",\n'))
-    labels = source.SHIPPED.keys() | {
-        *(drawing["axes"] for drawing in source.drawings().values()),
-        *(drawing["measured"] for drawing in source.drawings().values()),
-    }
+    drawings = source.drawings().values()
+    labels = {one[said] for one in drawings for said in ("axes", "measured")}
+    labels |= source.SHIPPED.keys()
     for name in ("explorer.js", "draw.js"):
         labels |= {*texts(name, r'say\("([^"]+)"')}
         several = re.compile(r"[a-z},:] [a-z{]", re.IGNORECASE)
         labels |= {*filter(several.search, texts(name, r'"([^"\n]*)"'))}
     for path in zh.ENGLISH.glob("*.ipynb"):
-        for cell in nbformat.read(path, as_version=4).cells:
-            labels |= {*re.findall(r'^Draw\(.+"(.+)"(?:, rows)?\)', cell.source, re.M)}
+        text = path.read_text("utf-8").replace(r"\"", '"')
+        labels |= {*re.findall(r'^ *"Draw\(.+"(.+)"(?:, rows)?\)', text, re.M)}
     assert "Your heatmap" in labels
     assert labels <= table.keys()
     for english, chinese in table.items():

@@ -127,7 +127,7 @@ def by_learner(graded):
         trouble = "; ".join(row["trouble"] for row in rows if row["trouble"])
         own = [int(check in passed) for check in checks]
         table.append([rows[0]["learner"], *own, len(passed), trouble])
-    sums = [sum(column) for column in list(zip(*table, strict=True))[1:-1]]
+    sums = map(sum, [*zip(*table, strict=True)][1:-1])
     return [["learner", *checks, "sum", "trouble"], *table, ["sum", *sums, ""]]
 
 

@@ -8,18 +8,14 @@ left raw, pages that scroll sideways at 390 pixels, pictures without alternative
 and what axe calls serious or critical, in both themes.
 """
 
-import functools
-import http.server
 import re
 import sys
-import threading
-import time
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from tools import chromium
 
+HOST = "http://course/"  # not on any network: `serve` answers
 AXE = Path("build/tools/node_modules/axe-core/axe.min.js")
 SEARCH = "search.html?q=annotation"  # what it finds stands among formulas
 PHONE = {"width": 390, "height": 844}
@@ -86,44 +82,35 @@ AXE_RUN = """async (rules) => {
 }"""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *words):
-        pass
+def serve(page, folder):
+    """Have a page of a browser find a folder's files at HOST, and nothing elsewhere.
+
+    Returned is a list, to which each request that was in vain is added in words.
+    """
+    vain = []
+
+    def answer(route):
+        url = route.request.url
+        path = folder / unquote(urlsplit(url).path).lstrip("/")
+        if url.startswith(HOST) and path.is_file():
+            return route.fulfill(path=path)
+        host = "is missing" if url.startswith(HOST) else "asks another host"
+        vain.append(f"{host}: {url}")
+        route.fulfill(status=404)
+
+    page.route("**/*", answer)
+    return vain
 
 
-@contextmanager
-def served(folder):
-    """The folder, served on this machine -> its address."""
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-def look_at(page, address, axe):
+def look_at(page, path, folder, axe):
     """One page -> (its facts, what is wrong that needs no other page)."""
-    wrong = []
-
-    def requested(request):
-        if urlsplit(request.url).scheme in ("http", "https") and (
-            urlsplit(request.url).netloc != urlsplit(address).netloc
-        ):
-            wrong.append(f"asks another host: {request.url}")
-
-    def answered(response):
-        if response.status >= 400:
-            wrong.append(f"is missing: {response.url}")
-
-    def failed(error):
-        wrong.append(f"a script fails: {error}")
-
-    listeners = {"request": requested, "response": answered, "pageerror": failed}
-    for event, listener in listeners.items():
-        page.on(event, listener)
-    page.goto(address, timeout=0)
+    wrong = serve(page, folder)
+    page.on("pageerror", lambda error: wrong.append(f"a script fails: {error}"))
+    page.set_viewport_size(PHONE)
+    page.set_default_timeout(0)
+    page.goto(HOST + path)
     share, cut = page.evaluate(SETTLE)
-    page.wait_for_load_state("networkidle", timeout=0)
+    page.wait_for_load_state("networkidle")
     facts = page.evaluate(FACTS)
     wrong += [f"a formula is raw: {text}" for text in facts["raw"]]
     wrong += [f"a picture has no text: {name}" for name in facts["textless"]]
@@ -140,42 +127,34 @@ def look_at(page, address, axe):
         for theme, rules in THEMES.items():
             page.evaluate(THEME, theme)
             wrong += [f"{theme}: {found}" for found in page.evaluate(AXE_RUN, rules)]
-    for event, listener in listeners.items():
-        page.remove_listener(event, listener)
+    page.close()
     return facts, wrong
 
 
-def dead_links(folder, base, pages):
+def dead_links(folder, pages):
     """(path, link) for each link that leads nowhere; pages: {path: facts}."""
     for path, facts in pages.items():
         for link in sorted(set(facts["links"])):
             whole, anchor = urldefrag(unquote(link))
-            if not whole.startswith(base):
-                continue
             target = urlsplit(whole).path.lstrip("/") or "index.html"
             there = (folder / target).is_file()
             if there and anchor and target in pages:
                 there = anchor in pages[target]["ids"]
-            if not there:
+            if whole.startswith(HOST) and not there:
                 yield path, f"{target}#{anchor}" if anchor else target
 
 
-def check(page, folder, axe=AXE):
-    """Each fault as it is found: (path, sentence). page: of a browser; axe: or None."""
+def check(browser, folder, axe=AXE):
+    """Each fault as it is found: (path, sentence). axe: a file, or None."""
     program = axe and axe.read_text(encoding="utf-8")
-    paths = sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*.html")
-    )
-    if (folder / "search.html").is_file():
-        paths.append(SEARCH)
+    paths = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.html"))
     pages = {}
-    page.set_viewport_size(PHONE)
-    with served(folder) as base:
-        for path in paths:
-            pages[path], wrong = look_at(page, base + path, program)
-            yield from ((path, sentence) for sentence in dict.fromkeys(wrong))
-        for path, link in dead_links(folder, base, pages):
-            yield path, f"leads nowhere: {link}"
+    for path in [*paths, *[SEARCH] * ("search.html" in paths)]:
+        tab = browser.new_page(reduced_motion="reduce")  # what appears is there
+        pages[path], wrong = look_at(tab, path, folder, program)
+        yield from ((path, sentence) for sentence in dict.fromkeys(wrong))
+    for path, link in dead_links(folder, pages):
+        yield path, f"leads nowhere: {link}"
 
 
 def without_owner(folder):
@@ -185,7 +164,8 @@ def without_owner(folder):
 
 
 def main():
-    if links := without_owner(Path(sys.argv[1])):
+    folder, count = Path(sys.argv[1]), 0
+    if links := without_owner(folder):
         print(f"OWNER isn't filled in, so {links} links lead nowhere: see PUBLISH.md.")
     if not chromium.chromium():
         print(
@@ -193,12 +173,10 @@ def main():
             "scripts, formulas, the width on a phone, texts of pictures, and barriers."
         )
         return
-    count, start = 0, time.monotonic()
-    with chromium.page(reduced_motion="reduce") as page:  # what appears is there
-        for path, sentence in check(page, Path(sys.argv[1])):
+    with chromium.started() as browser:
+        for path, sentence in check(browser, folder):
             print(f"{path}: {sentence}", flush=True)
             count += 1
-    print(f"The check took {time.monotonic() - start:.0f} seconds.")
     if count:
         sys.exit(f"{count} faults")
     print("No page of the site has a fault.")

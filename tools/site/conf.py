@@ -16,13 +16,7 @@ project = "Learning to Align"
 author = "the course's authors"
 version = re.search(r'version = "(.+)"', (ROOT / "pyproject.toml").read_text())[1]
 language = "en"
-extensions = [
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
-    "autoapi.extension",
-]
-nitpicky = False
+extensions = "myst_nb sphinx.ext.autodoc sphinx.ext.mathjax autoapi.extension".split()
 
 # --- notebooks, as they were committed ------------------------------------------
 
@@ -100,24 +94,23 @@ def paragraph(text):
     )
 
 
+MENDED = [  # where, what the tools write, and how a keyboard or a reader needs it
+    ("body", "<pre>", '<pre tabindex="0">'),  # it scrolls in its box
+    (
+        "body",
+        'div class="table-wrapper',
+        'div tabindex="0" class="scrolls table-wrapper',
+    ),
+    ("body", "the source</p>", "the code</p>"),
+    ("body", ' aria-label="Toggle hidden content"', ""),  # not what is seen
+    ("furo_navigation_tree", 'role="heading"', 'role="heading" aria-level="2"'),
+]
+
+
 def mended(app, pagename, templatename, context, doctree):
-    """HTML that the tools write, as assistive technology and the keyboard need it."""
-    if body := context.get("body"):
-        body = body.replace("<pre>", '<pre tabindex="0">')  # it scrolls in its box
-        body = body.replace("the source</p>", "the code</p>")
-        body = body.replace(
-            ' aria-label="Toggle hidden content"', ""
-        )  # not what is seen
-        context["body"] = re.sub(
-            r'<table class="docutils[^>]*>.*?</table>',
-            r'<div class="scrolls" tabindex="0">\g<0></div>',
-            body,
-            flags=re.DOTALL,
-        )
-    navigation = context.get("furo_navigation_tree", "")
-    context["furo_navigation_tree"] = navigation.replace(
-        'role="heading"', 'role="heading" aria-level="2"'
-    )
+    for place, old, new in MENDED:
+        if place in context:
+            context[place] = context[place].replace(old, new)
 
 
 IN_CHINESE = {  # texts and labels of the frame
@@ -157,23 +150,19 @@ def switched(app, pagename, templatename, context, doctree):
     if "body" not in context:
         return
     folder, _, name = pagename.rpartition("/")
-    words, language, twin = "中文", "zh-CN", f"zh/{name}"
     for way in ("prev", "next"):
         link = (context[way] or {}).get("link", "")
         if "/zh/" in link or folder == "zh" and "/" in link:
             context[way] = None
+    words, language, twin, other = "中文", "zh-CN", f"zh/{name}", "zh/00_start_here"
     if folder == "zh":
-        words, language, twin = "English", "en", f"notebooks/{name}"
-        if twin not in app.env.found_docs:
-            twin = "index"
+        words, language, twin, other = "English", "en", f"notebooks/{name}", "index"
         context["language"] = "zh-CN"
-        navigation = context["furo_navigation_tree"]
+        navigation, caption = context["furo_navigation_tree"], '<p class="caption"'
         (own,) = OWN.findall(navigation)
-        navigation = navigation.replace(own, "")
-        before, caption, rest = navigation.partition('<p class="caption"')
-        context["furo_navigation_tree"] = before + own + caption + rest
-    elif twin not in app.env.found_docs:
-        twin = "zh/00_start_here"
+        navigation = navigation.replace(own, "").replace(caption, own + caption, 1)
+        context["furo_navigation_tree"] = navigation
+    twin = twin if twin in app.env.found_docs else other
     link = app.builder.get_relative_uri(pagename, twin)
     context["body"] = (
         f'<p class="language"><a href="{link}" hreflang="{language}" lang="{language}">'

@@ -26,7 +26,7 @@ from utils.text import detokenize
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 DOOR = "our grandmother did not close this blue door ."
-HAT = "The old hat is not blue."
+HAT, ZZZ = "The old hat is not blue.", "The old zzz is not blue."
 MOUSE = "the mouse eats fresh cheese every evening ."
 NEIGHBOUR = "my grandmother is reading a newspaper because"  # and so on
 ARTICLES = "la le à de qu' a".split()  # and others that often look ahead
@@ -35,9 +35,8 @@ LENGTHS = "3–6 7–10 11–15 16–20 21–25 26–30 31–40 41–50 51–57"
 
 def loaded(name):
     """A shipped model and its two vocabularies."""
-    model, *vocabs = load_checkpoint(
-        DATA / "models" / f"village-en-{name}.safetensors"
-    )[:3]
+    path = DATA / "models" / f"village-en-{name}.safetensors"
+    model, *vocabs = load_checkpoint(path)[:3]
     return model, vocabs
 
 
@@ -51,24 +50,18 @@ def stored(name, **arm):
 
 def beginning(pairs, words):
     """The first pair whose source begins so, and its number."""
-    return next(
-        (p, n) for n, p in enumerate(pairs) if " ".join(p.source).startswith(words)
-    )
+    numbered = ((pair, n) for n, pair in enumerate(pairs))
+    return next(one for one in numbered if " ".join(one[0].source).startswith(words))
 
 
 def error_rates(pairs, **weights):
     """The alignment error rates of weights, of a diagonal, and of chance."""
     links = {name: map(metrics.links_from_weights, w) for name, w in weights.items()}
-    sizes, rng = (
-        [(len(p.source), len(p.target)) for p in pairs],
-        np.random.default_rng(0),
-    )
+    sizes, rng = [[*map(len, pair[:2])] for pair in pairs], np.random.default_rng(0)
     links["diagonal"] = (metrics.diagonal_links(*size) for size in sizes)
     links["chance"] = (metrics.random_links(*size, rng) for size in sizes)
-    gold = gold_links(pairs)
-    return {
-        n: metrics.alignment_error_rate(list(x), *gold).aer for n, x in links.items()
-    }
+    rate, gold = metrics.alignment_error_rate, gold_links(pairs)
+    return {name: rate([*found], *gold).aer for name, found in links.items()}
 
 
 def wrong_looks(pairs, weights):
@@ -84,6 +77,10 @@ def with_gold(weights, pair, **options):
     gold = {"gold": pair.alignment, "possible": pair.possible}
     inside = metrics.links_from_weights(weights) & (pair.alignment | pair.possible)
     return show_heatmap(weights, *pair[:2], **gold, **options), len(inside)
+
+
+def heatmap_of(made):
+    return show_heatmap(made.attention_weights, made.source_tokens, made.tokens)
 
 
 def new_axes(height):
@@ -135,9 +132,7 @@ def of_reading():
 def of_erasing():
     """A word taken away: from the model with attention, and from one without."""
     (model, vocabs), pairs = loaded("fr"), load_village("en", "fr")["test"]
-    free, erased = (
-        translate(model, HAT.replace("hat", w), *vocabs) for w in ("hat", "zzz")
-    )
+    free, erased = (translate(model, text, *vocabs) for text in (HAT, ZZZ))
     assert free.tokens[0] == erased.tokens[0] == "le"
     assert free.source_tokens[free.attention_weights[0].argmax()] == "hat"
     weights = forced_weights(model, pairs[:300], vocabs)
@@ -153,19 +148,18 @@ def of_erasing():
     title = "no attention: which word's erasure harms most"
     picture, right = with_gold(harm, pair, title=title)
     hits = {
-        name: mean(run["erased_gold"] for run in stored("choices", **arm))
+        f"{name}_hits": mean(r["erased_gold"] for r in stored("choices", **arm))
         for name, arm in (
-            ("untrained_hits", {"arm": "untrained"}),
-            ("fixed_hits", {"arm": "fixed context", "num_epochs": 4}),
-            ("attention_hits", {"arm": "additive", "num_epochs": 4}),
+            ("untrained", {"arm": "untrained"}),
+            ("fixed", {"arm": "fixed context", "num_epochs": 4}),
+            ("attention", {"arm": "additive", "num_epochs": 4}),
         )
     }
-    maps = [(t.attention_weights, t.source_tokens, t.tokens) for t in (free, erased)]
     return hits | {
         "free": free.text,
-        "free_map": show_heatmap(*maps[0]),
+        "free_map": heatmap_of(free),
         "erased": erased.text,
-        "erased_map": show_heatmap(*maps[1]),
+        "erased_map": heatmap_of(erased),
         "agree": torch.cat(agree).double().mean().item(),
         "fixed": picture,
         "fixed_source": detokenize(pair.source, "en"),
@@ -195,7 +189,7 @@ def of_length():
     return {
         "long_source": detokenize(pair.source, "en"),
         "long_text": made.text,
-        "jump": show_heatmap(made.attention_weights, made.source_tokens, made.tokens),
+        "jump": heatmap_of(made),
         "gap": longest_gap(made.attention_weights),
         "length": len(pair.source),
         "longest": max(len(pair.source) for pair in corpus["train"]),

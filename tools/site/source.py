@@ -37,16 +37,14 @@ from utils.text import tokenize
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCE, EXTRA = ROOT / "build" / "site-source", ROOT / "build" / "site-extra"
-TEXTS = """README.md data/README.md tools/benchmarks/README.md
-    notebooks/GLOSSARY.md notebooks/FROM_D2L.md notebooks/INSTRUCTOR.md
-    notebooks/CLASSROOM.md notebooks/WHEN_IT_DOESNT_LEARN.md""".split()
 HTML_BLOCK = re.compile(r"^<(?:.+\n?)+", re.MULTILINE)
 FORMULA = re.compile(r"\$([^$\n]+)\$")
-LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
+LINK = re.compile(r"(?<=\]\()[^)\s#:]+(?=(?:#[^)\s]*)?\))")
 PICTURE = re.compile(r"!\[([^\]]+)\]\([^)]+\)")
-DRAWN = re.compile(
-    r"(Heatmap|Curves|Bars)(?:: (.+?))?\. (.+?)[:.](?= )"
-)  # see utils.figures
+# a panel's beginning, by utils.figures: its kind, its title, what it shows
+DRAWN = re.compile(r"(Heatmap|Curves|Bars)(?:: (.+?))?\. (.+?)[:.](?= )")
+ROWS = re.compile(r"(\d+) rows \(target\), (\d+) columns.*")
+LOOKS = r"which of \2 source words each of \1 target words looks at"
 ANSWERED = re.compile(r"^(\| \d\d\.\d \|.+?\|).+\|$", re.MULTILINE)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWNER = re.search(r"mybinder\.org/v2/gh/([\w.-]+)/", README)[1]
@@ -82,15 +80,11 @@ def site_text(text, place, pages):
     """
 
     def link(found):
-        start, path, anchor = found[1], found[2], found[3] or ""
-        target = Path(os.path.normpath((ROOT / place).parent / path))
-        if not target.exists():
+        target = Path(os.path.normpath((ROOT / place).parent / found[0]))
+        inside = Path(os.path.relpath(target, ROOT)).as_posix()
+        if not target.exists() or inside in pages or "img/" in inside:
             return found[0]
-        inside = target.relative_to(ROOT).as_posix()
-        if inside in pages or "img/" in inside:
-            return found[0]
-        kind = "tree" if target.is_dir() else "blob"
-        return f"{start}https://{FORGE}/{kind}/HEAD/{inside}{anchor}"
+        return f"https://{FORGE}/{'tree' if target.is_dir() else 'blob'}/HEAD/{inside}"
 
     def one_sentence(found):
         words = " ".join(found[1].split())
@@ -122,11 +116,8 @@ def seen(text):
     for panel in panels:
         kind, title, what = DRAWN.match(panel).groups()
         lines = re.findall(r"[.\d] ([^.:]+): (?:first|highest|lowest)", panel)
-        if rows := re.match(r"(\d+) rows \(target\), (\d+) columns", what):
-            what = "which of {1} source words each of {0} target words looks at"
-            what = what.format(*rows.groups())
-        about = [title, what != "Sizes" and what.replace(", against", " against")]
-        about.append(lines and f"for {', '.join(lines)}")
+        what = ROWS.sub(LOOKS, what).replace(", against", " against")
+        about = [title, what != "Sizes" and what, lines and f"for {', '.join(lines)}"]
         said.append(f"{kind}: {', '.join(filter(None, about))}")
     lead = re.sub(r"[. ]*(Panel 1 of \d+)?[. ]*$", "", lead)
     return "; ".join(filter(None, [lead, *said])) + "."
@@ -157,7 +148,7 @@ def unfolded(cells):
 
 
 def site_notebook(notebook, place, pages):
-    """The notebook with tags that myst-nb reads, and its figures {path: picture}."""
+    """The notebook with tags that myst-nb reads, and its figures {name: picture}."""
     figures = {}
     notebook.metadata.pop("widgets", None)
     first, *rest = [cell for cell in notebook.cells if cell.id != "colab"]
@@ -181,15 +172,10 @@ def site_notebook(notebook, place, pages):
             elif said and set(said[0]) <= SHIPPED.keys():
                 data["text/html"] = explorer(*said, up="../")
             elif "image/png" in data:
-                stem = f"../notebooks/figures/{Path(place).stem}-{cell.id}-{number}"
-                known = output.metadata["image/png"]
-                pictures = [base64.b64decode(data["image/png"])]
-                parts = panels(pictures[0], known["width"])
-                pictures += parts if len(parts) > 1 else []
-                paths = [f"{stem}.png"]
-                paths += [f"{stem}-part{k}.png" for k in range(1, len(pictures))]
-                figures.update(zip(paths, pictures, strict=True))
-                data["text/html"] = figure(paths, pictures, known)
+                name = f"{Path(place).stem}-{cell.id}-{number}.png"
+                figures[name] = base64.b64decode(data["image/png"])
+                known, path = output.metadata["image/png"], "../notebooks/figures"
+                data["text/html"] = figure(f"{path}/{name}", figures[name], **known)
     return notebook, figures
 
 
@@ -240,29 +226,23 @@ mount(document.getElementById("{name}"), {in_script(drawings()[name])});
 @cache
 def drawings():
     """{id of a notebook's cell: what its drawing is told}, with measured answers."""
-    path = ROOT / "data/results/bottleneck.json"
-    stored = json.loads(path.read_text("utf-8"))
-    runs = [
-        run["bleu_by_length"] for run in stored["runs"] if run["num_hiddens"] == 128
-    ]
+    stored = json.loads((ROOT / "data/results/bottleneck.json").read_text("utf-8"))
+    runs = [r["bleu_by_length"] for r in stored["runs"] if r["num_hiddens"] == 128]
     labels = [f"{low}–{high}" for low, high in stored["settings"]["buckets"]]
+    measured = f"measured, mean of {len(runs)} models"
     keys = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     scores = torch.tanh(torch.tensor([0.0, 1.0]) + keys) @ torch.tensor([-2.0, -2.0])
-    saved = load_checkpoint(ROOT / "data/models" / SHIPPED["Chinese"])[:3]
-    eva = translate(saved[0], "The young man who Eva knows is tired.", *saved[1:])
+    model, *vocabs = load_checkpoint(ROOT / "data/models" / SHIPPED["Chinese"])[:3]
+    eva = translate(model, "The young man who Eva knows is tired.", *vocabs)
     english = "Eva, knows, (links), that, (counts), young, man, very, tired".split(", ")
     rows = [" ".join(both) for both in zip(eva.tokens[:9], english, strict=True)]
-    weights, both = (
-        eva.attention_weights[:9, :8],
-        f"measured, mean of {len(runs)} models",
-    )
-    words, bleu = ["I", "love", "you"], np.mean(runs, axis=0)
+    looks, columns = eva.attention_weights[:9, :8], eva.source_tokens[:8]
+    words, shares = ["I", "love", "you"], scores.softmax(0)
+    bleu = np.mean(runs, axis=0), "BLEU, by source words", (), measured
     return {
-        "draw-bleu": drawing("curve", labels, bleu, "BLEU, by source words", (), both),
-        "draw-share": drawing(
-            "shares", words, scores.softmax(0), "Weight of each word"
-        ),
-        "draw-eva": drawing("heatmap", eva.source_tokens[:8], weights, "Heatmap", rows),
+        "draw-bleu": drawing("curve", labels, *bleu),
+        "draw-share": drawing("shares", words, shares, "Weight of each word"),
+        "draw-eva": drawing("heatmap", columns, looks, "Heatmap", rows),
     }
 
 
@@ -272,49 +252,48 @@ def village_pairs():
     return [pair for c in corpora for split in c.splits.values() for pair in split]
 
 
-def panels(picture, width, least=250):
-    """A figure's panels that stand side by side, each a picture, for a phone.
+def panels(white, scale):
+    """The widths of a figure's panels that stand side by side, for a phone.
 
-    Cut is where all is white from top to bottom, as far from an edge as `least` says,
-    in pixels of the page. A figure narrower than two panels is left whole.
+    white: whether all is white from top to bottom, for each pixel from left to right.
+    Cut is there, but no nearer to an edge than 250 pixels of the page. scale: how many
+    pixels one of the page has. The widths are in those of the page.
     """
-    if width < 2 * least:
-        return [picture]
-    image = Image.open(io.BytesIO(picture)).convert("RGB")
-    scale = image.width / width
-    white = (np.asarray(image) > 250).all(axis=(0, 2))
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], white, [0]]))).reshape(-1, 2)
+    edges = np.flatnonzero(np.diff(white, prepend=False, append=False)).reshape(-1, 2)
     middles = [
-        (end - start, int(start + end) // 2)
+        (end - start, (start + end) // 2)
         for start, end in edges
-        if end - start >= 10 * scale and min(start, image.width - end) >= least * scale
+        if end - start >= 10 * scale and min(start, len(white) - end) >= 250 * scale
     ]
     if not middles:
-        return [picture]
+        return [len(white) / scale]
     cut = max(middles)[1]
-    parts = []
-    for left, right in ((0, cut), (cut, image.width)):
-        file = io.BytesIO()
-        image.crop((left, 0, right, image.height)).save(file, "png", optimize=True)
-        parts += panels(file.getvalue(), (right - left) / scale, least)
-    return parts
+    return panels(white[:cut], scale) + panels(white[cut:], scale)
 
 
-def figure(paths, pictures, known):
-    """A drawn figure with its text, in a box that scrolls; on a phone, its panels."""
-    scale = Image.open(io.BytesIO(pictures[0])).width / known["width"]
-    words = re.sub(r"[${}\\\\_]", "", known["alt"].replace(r"\alpha", "α"))
-    images = []
-    for k, (path, picture) in enumerate(zip(paths, pictures, strict=True)):
-        width, height = (round(n / scale) for n in Image.open(io.BytesIO(picture)).size)
-        part = f"Part {k} of {len(paths) - 1}: " if k else ""
-        kind = "part" if k else "whole"
-        images.append(
-            f'<img src="{path}" alt="{html.escape(part + seen(words))}" '
-            f'class="{kind}" width="{width}" height="{height}" '
-            f'style="--width: {width}px" loading="lazy">'
+def figure(path, picture, width, alt, **_):
+    """A drawn figure with its text, in a box that scrolls; on a phone, its panels.
+
+    A panel is a window on the whole picture.
+    """
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    scale = image.width / width
+    words = re.sub(r"[${}\\\\_]", "", alt.replace(r"\alpha", "α"))
+
+    def shown(part, style):
+        return (
+            f'<img src="{path}" alt="{html.escape(part + seen(words))}" {style} '
+            f'width="{width}" height="{image.height / scale:.0f}" loading="lazy">'
         )
-    cut = " cut" if len(paths) > 1 else ""
+
+    widths = panels((np.asarray(image) > 250).all(axis=(0, 2)), scale)
+    images, left = [shown("", f'class="whole" style="--width: {width}px"')], 0
+    for k, own in enumerate(widths if len(widths) > 1 else [], start=1):
+        style = f"width: {width / own:.2%}; margin-left: {-left / own:.2%}"
+        part = shown(f"Part {k} of {len(widths)}: ", f'style="{style}"')
+        images.append(f'<div class="part" style="--width: {own:.0f}px">{part}</div>')
+        left += own
+    cut = " cut" if len(images) > 1 else ""
     return (
         f'<div class="figure{cut}" tabindex="0" role="region" aria-label="Figure">'
         f"{''.join(images)}</div>{folded(words)}"
@@ -344,8 +323,7 @@ def drawn(name, fig):
     fig.savefig(file, dpi=200, facecolor="white", bbox_inches="tight")
     picture, path = file.getvalue(), f"figures/{name}.png"
     (EXTRA / path).write_bytes(picture)
-    width = round(Image.open(file).width / 2.25)
-    return figure([path], [picture], {"width": width, "alt": text})
+    return figure(path, picture, round(Image.open(file).width / 2.25), text)
 
 
 # --- the API -----------------------------------------------------------------------
@@ -353,28 +331,18 @@ def drawn(name, fig):
 
 def api():
     """A page for each module that utils lists, and their list -> {path: text}."""
-    listed = re.search(r'"""(.*?)"""', (ROOT / "utils/__init__.py").read_text(), re.S)[
-        1
-    ]
+    listed = ast.get_docstring(ast.parse((ROOT / "utils/__init__.py").read_text()))
     names = dict(re.findall(r"^(\w+)  +(\S.*)$", listed, re.MULTILINE))
     names.pop("exercises")  # it holds the answers
-    pages = {
-        f"api/{name}.rst": f"utils.{name}\n{'=' * 40}\n\n"
-        f".. autoapimodule:: utils.{name}\n"
-        "   :members:\n"
-        for name in names
-    }
-    rows = "\n".join(
-        f"| [`{name}`]({name}.rst) | {what} |" for name, what in names.items()
-    )
-    pages["api/index.md"] = f"""# The module utils
+    rows = [f"| [`{name}`]({name}.rst) | {what} |" for name, what in names.items()]
+    index = f"""# The module utils
 
 What the notebooks build, importable. In reading order; a module imports only from those
 above it. `utils.exercises`, which holds what the exercises answer, isn't shown here.
 
 | module | what is in it |
 |---|---|
-{rows}
+{chr(10).join(rows)}
 
 ```{{toctree}}
 :hidden:
@@ -382,51 +350,52 @@ above it. `utils.exercises`, which holds what the exercises answer, isn't shown 
 {chr(10).join(names)}
 ```
 """
-    return pages
+    page = "utils.{0}\n{1}\n\n.. autoapimodule:: utils.{0}\n   :members:\n"
+    pages = {f"api/{name}.rst": page.format(name, "=" * 40) for name in names}
+    return {**pages, "api/index.md": index}
 
 
 # --- all of it ---------------------------------------------------------------------
 
 
+def read_texts():
+    """{path: text} of the pages in Markdown; the Chinese lie in SOURCE."""
+    paths = [ROOT / "README.md", ROOT / "data/README.md"]
+    paths += [ROOT / "tools/benchmarks/README.md", *ROOT.glob("notebooks/*.md")]
+    texts = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    texts |= {f"zh/{path.name}": path for path in SOURCE.glob("zh/*.md")}
+    texts = {place: path.read_text(encoding="utf-8") for place, path in texts.items()}
+    quiz = "notebooks/INSTRUCTOR.md"
+    texts[quiz] = ANSWERED.sub(r"\1 |", texts[quiz])
+    # the home page has the course's name
+    text = re.sub(r"^# .*\n\n.*中文.*", "# Starting, and your own text", README)
+    text = re.sub(r"https://.+\.github\.io/[\w-]+/(\w+)\.html", r"\1.md", text)
+    return {**texts, "README.md": text}
+
+
 def main():
     for folder in (SOURCE, EXTRA):
         shutil.rmtree(folder, ignore_errors=True)
-    for folder in (EXTRA / "figures", EXTRA / "notebooks" / "figures"):
-        folder.mkdir(parents=True)
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        shutil.copy(path, EXTRA / "notebooks")
-    zh.build(EXTRA / "zh", EXTRA / "notebooks", without="solutions")
-    notebooks = sorted([*EXTRA.glob("notebooks/*.ipynb"), *EXTRA.glob("zh/*.ipynb")])
-    places = [path.relative_to(EXTRA).as_posix() for path in notebooks]
-    written, chinese = api(), {}
-    for path in EXTRA.glob("zh/*.md"):
-        chinese[f"zh/{path.name}"] = path.read_text(encoding="utf-8")
-        path.unlink()
-    pages = {*places, *TEXTS, *chinese}
-    for place, text in chinese.items():
-        written[place] = site_text(text, place, pages)
-    for place in TEXTS:
-        text = (ROOT / place).read_text(encoding="utf-8")
-        if "INSTRUCTOR" in place:
-            text = ANSWERED.sub(r"\1 |", text)
-        if place == "README.md":  # the home page has the course's name
-            text = re.sub(r"^# .*\n\n.*中文.*", "# Starting, and your own text", text)
-            text = re.sub(r"https://.+\.github\.io/[\w-]+/(\w+)\.html", r"\1.md", text)
-        written[place] = site_text(text, place, pages)
-    for place, path in zip(places, notebooks, strict=True):
+    for folder in ("figures", "notebooks/figures", "zh"):
+        (EXTRA / folder).mkdir(parents=True)
+    zh.build(SOURCE / "zh", SOURCE / "notebooks", without="solutions")
+    shutil.copytree(ROOT / "notebooks/img", SOURCE / "notebooks/img")
+    notebooks = {f"zh/{path.name}": path for path in SOURCE.glob("zh/*.ipynb")}
+    notebooks |= {f"notebooks/{p.name}": p for p in ROOT.glob("notebooks/*.ipynb")}
+    texts = read_texts()
+    pages = {*notebooks, *texts}
+    written = api() | {p: site_text(text, p, pages) for p, text in texts.items()}
+    for place, path in notebooks.items():
+        shutil.copy(path, EXTRA / place)
         notebook = nbformat.read(path, as_version=4)
         notebook, figures = site_notebook(notebook, place, pages)
         written[place] = nbformat.writes(notebook)
         for name, picture in figures.items():
-            (EXTRA / "notebooks" / name).write_bytes(picture)
+            (EXTRA / "notebooks/figures" / name).write_bytes(picture)
     written["explorer.html"] = explorer(SHIPPED, HOME)
     written |= {f"{name}.html": drawn_by_hand(name) for name in drawings()}
     for path in (HERE / "pages").iterdir():
-        text = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
-        if path.suffix == ".md":
-            written[path.name] = text
-        else:  # 404.html, which a server shows at any address: it needs no other file
-            (EXTRA / path.name).write_text(text, encoding="utf-8")
+        written[path.name] = path.read_text(encoding="utf-8").replace("OWNER", OWNER)
     found = heatmap_page.page()
     for name, value in found.items():
         if isinstance(value, Axes):
@@ -439,8 +408,8 @@ def main():
         path = SOURCE / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    shutil.copytree(ROOT / "notebooks/img", SOURCE / "notebooks/img")
-    shutil.copytree(EXTRA / "zh/img", SOURCE / "zh/img")
+    # a server shows it at any address: it needs no other file
+    shutil.move(SOURCE / "404.html", EXTRA)
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def page(notebook):
         text = output.get("data", {}).get("text/plain", "")
         if text.startswith("Explorer("):
             output.data["text/html"] = explorer(*ast.literal_eval(text[8:]))
-    resources = {"metadata": {"name": title_of(notebook)}}
-    return exporter.from_notebook_node(notebook, resources)[0]
+    name = {"metadata": {"name": title_of(notebook)}}
+    return exporter.from_notebook_node(notebook, name)[0]
 
 
 def explorer(models, sentences):
@@ -127,6 +127,7 @@ def write(paths, out=OUT):
 
 def print_pdfs(tab, paths, out=OUT):
     """The same slides as PDF files, a slide a page; tab: a page of a browser."""
+    tab.set_default_timeout(0)  # a slow machine may take its time
     for path in paths:
         tab.goto((out / f"{path.stem}.html").as_uri() + "?print-pdf")
         tab.wait_for_function("document.querySelector('.pdf-page')")
@@ -142,7 +143,7 @@ if __name__ == "__main__":
     write(given)
     print("Open build/slides/index.html in a browser.")
     if chromium.chromium():
-        with chromium.page() as tab:
-            print_pdfs(tab, given)
+        with chromium.started() as browser:
+            print_pdfs(browser.new_page(), given)
     else:
         print("No PDF was written: it needs Chromium.")
