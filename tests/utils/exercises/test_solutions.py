@@ -1,7 +1,8 @@
-"""Solutions against what knows nothing of them: PyTorch, `utils`, plain loops.
+"""Solutions against what knows nothing of them; and each mistake against its sentence.
 
-Those that only hand on what they are given have their mistakes as a test; some have a
-second solution in the notebooks of solutions, which is as right.
+The references are of PyTorch, `utils` or plain loops. Those that only hand on what they
+are given have their mistakes as a test; some have a second solution in the notebooks of
+solutions, which is as right.
 """
 
 import functools
@@ -16,13 +17,17 @@ from torch.nn import functional as F
 from utils import alignment, attention, data, exercises, metrics, text
 from utils.exercises import running
 from utils.exercises.engine import same
+from utils.exercises.result import Result
 from utils.seq2seq import (
+    AttentionState,
     FixedState,
     Seq2SeqAttentionDecoder,
     Seq2SeqDecoder,
     Seq2SeqEncoder,
 )
 from utils.transformer import split
+
+NAMES = sorted({*exercises.__all__} - {"own_translator"})
 
 
 def gru_of_torch(x, h, W, U, b):
@@ -53,13 +58,11 @@ def annotations_by_cells(x, forwards, backwards):
     return torch.stack(rows)
 
 
-def step_by_scores(x, state, attention, rnn, dense):
-    values, keys, hidden, lens = state
-    padding = torch.arange(keys.shape[1]) >= lens.view(-1, 1, 1)
-    scores = attention.score(hidden[-1:].transpose(0, 1), keys)
-    weights = scores.masked_fill(padding, -torch.inf).softmax(-1)
-    _, hidden = rnn(torch.cat((weights @ values, x), dim=2), hidden)
-    return dense(hidden[-1]).unsqueeze(1), weights, hidden
+def step_of_decoder(x, state, attention, rnn, dense):
+    decoder = Seq2SeqAttentionDecoder(2, 2, 2, attention=attention)
+    decoder.rnn = rnn
+    output, weights, state = decoder.step(x, AttentionState(*state))
+    return dense(output), weights, state.hidden_state
 
 
 def greedy_by_rows(step, state, batch_size, max_steps):
@@ -68,10 +71,9 @@ def greedy_by_rows(step, state, batch_size, max_steps):
         logits, state = step(words, state)
         words = logits[:, -1].argmax(-1, keepdim=True)
         rows.append(words)
-    ended = (torch.cat(rows, 1) == 2).cumsum(1) > 0
-    return [
-        row[~end].tolist() for row, end in zip(torch.cat(rows, 1), ended, strict=True)
-    ]
+    rows = torch.cat(rows, 1)
+    goes_on = (rows == 2).cumsum(1) == 0
+    return [row[on].tolist() for row, on in zip(rows, goes_on, strict=True)]
 
 
 def cut_by_memory(word, pieces):
@@ -144,7 +146,7 @@ REFERENCES = {
     "causal_attention": functools.partial(
         F.scaled_dot_product_attention, is_causal=True
     ),
-    "decoder_step": step_by_scores,
+    "decoder_step": step_of_decoder,
     "dot_backward": dot_by_autograd,
     "embedding_lookup": F.embedding,
     "exact_search": best_of_all,
@@ -198,13 +200,26 @@ def test_a_solution_does_what_its_reference_does(name):
         assert not right.error and same(found, right)
 
 
-def test_a_whole_decoder_does_what_the_course_s_does():
-    result = exercises.attention_decoder(
-        lambda V, E, H, L, D: Seq2SeqAttentionDecoder(V, E, H, L, enc_hiddens=D)
-    )
-    assert "The result is right, but utils.seq2seq." in " ".join(result.message.split())
+def test_the_course_s_own_classes_are_right_and_not_the_learner_s():
+    def decoder(V, E, H, L, D):
+        return Seq2SeqAttentionDecoder(V, E, H, L, enc_hiddens=D)
+
+    answers = exercises.attention_decoder(decoder), exercises.encoder(Seq2SeqEncoder)
+    assert all(one.cause.startswith("The result is right, but {}") for one in answers)
 
 
-def test_the_course_s_encoder_is_right_and_is_not_the_learner_s():
-    result = exercises.encoder(Seq2SeqEncoder)
-    assert result.cause.startswith("The result is right, but {} did the work")
+@pytest.mark.parametrize("name", NAMES)
+def test_each_mistake_is_answered_by_its_own_sentence(name, capsys):
+    """Each is an edit of the solution."""
+    exercise = getattr(exercises, name)
+    assert exercise(exercise.made(exercise.solution))
+    edits = exercise.edits()
+    assert len({sentence for sentence, _ in edits}) >= 4
+    capsys.readouterr()
+    for sentence, edit in edits:
+        result = exercise(exercise.made(exercise.edited(edit)))
+        assert result.cause == sentence, edit
+        assert capsys.readouterr().out == f"{result.message}\n"
+    for found in exercise.known.values():  # an edit that can't be run as it is meant
+        assert not isinstance(found.error, NameError | RecursionError)
+        assert not isinstance(found.value, Result)
