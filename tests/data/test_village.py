@@ -15,22 +15,16 @@ from utils.gold import read_links
 DATA = Path(__file__).resolve().parents[2] / "data"
 SIZES = {"train": 24_000, "valid": 1_000, "test": 1_000, "long": 540}
 LANGUAGES = ("en", "fr", "zh")
-HELD_OUT = """beautiful garden, big tree, black dog, blue boat, fresh egg, good doctor,
-    green hat, hot milk, new chair, old bridge, red door, little duck, white dress,
-    white horse, yellow flower, young fisher"""
-HELD_OUT = [tuple(pair.split()) for pair in HELD_OUT.split(",")]
-NEW_NAMES = {
-    "en": "rosa lucy olga irene oscar max adam felix",
-    "fr": "rosa lucy olga irene oscar max adam felix",
-    "zh": "罗莎 露西 奥尔加 艾琳 奥斯卡 马克斯 亚当 菲利克斯",
-}
 TEST_ONLY = {"new-name", "held-out-pair", "far-from-train", "source-example"}
 # In a pattern, the name of a list stands for its words
 LISTS = {
     "kin": "(?:爸爸|妈妈|哥哥|妹妹|爷爷|奶奶|叔叔|姑姑|儿子|女儿)",
     "colour": "(?:红|白|黑|绿|蓝|黄)",
 }
-HERE = Path(__file__).parent
+HERE, TABLES = Path(__file__).parent, DATA / "village" / "tables"
+HELD_OUT = [tuple(p.split()) for p in read_lines(TABLES / "held_out.tsv")[2:]]
+NAMES = read_lines(TABLES / "names.tsv")
+NEW_NAMES = [line.split("\t")[:2] for line in NAMES if line.endswith("\ttest")]
 PATTERNS = [line.split("\t") for line in read_lines(HERE / "village_patterns.tsv")[1:]]
 READ_BY_WORD = read_lines(HERE / "village_sentences.tsv")[1:]
 Row = namedtuple("Row", "en fr zh en_fr en_zh fr_zh tags")
@@ -116,14 +110,15 @@ def test_words_are_few_and_frequent(village, lang):
     train = words(village["train"], lang)
     assert len(train) <= 800
     assert min(train.values()) >= 10
-    new = set(NEW_NAMES[lang].split())
-    assert not new & set(train)
+    new = {zh if lang == "zh" else name for name, zh in NEW_NAMES}
+    assert len(new) == 8 and not new & set(train)
     assert set(words(village["test"], lang)) - set(train) == new
     assert set(words(village["valid"] + village["long"], lang)) <= set(train)
 
 
 def test_held_out_pairs(village):
     """They stand in test alone, and there with their tag; their words in train."""
+    assert len(HELD_OUT) == 16
     for split, rows in village.items():
         found = Counter()
         for row in rows:
