@@ -127,15 +127,9 @@ def test_what_fails_loudly():
     time_first = outputs[0].transpose(0, 1), outputs[1]
     with pytest.raises(ValueError, match="unpack"):
         _, _, _ = decoder.init_state(outputs, lens)
-    for wrong in (
-        lambda: encoder(words),
-        lambda: decoder.init_state(outputs),
-        lambda: AttentionDecoder(20, 5, 8),
-    ):
+    for wrong in (encoder, decoder.init_state, AttentionDecoder):
         with pytest.raises(TypeError):
-            wrong()
-    with pytest.raises((ValueError, RuntimeError)):
-        decoder(words, decoder.init_state(time_first, lens))
-    with pytest.raises((ValueError, RuntimeError)):
-        theirs = reference_decoder(decoder)
-        theirs(words, theirs.init_state(outputs, lens))
+            wrong(outputs)
+    for one, given in ((decoder, time_first), (reference_decoder(decoder), outputs)):
+        with pytest.raises((ValueError, RuntimeError)):
+            one(words, one.init_state(given, lens))
