@@ -1,8 +1,8 @@
 """Solutions against what knows nothing of them; and each mistake against its sentence.
 
-The references are of PyTorch, `utils` or plain loops. Those that only hand on what they
-are given have their mistakes as a test; some have a second solution in the notebooks of
-solutions, which is as right.
+The references are of PyTorch, `utils` or plain loops. Those that are one formula, or
+only hand on what they are given, have their mistakes as a test; some have a second
+solution in the notebooks of solutions, which is as right.
 """
 
 import functools
@@ -28,18 +28,6 @@ from utils.seq2seq import (
 from utils.transformer import split
 
 NAMES = sorted({*exercises.__all__} - {"own_translator"})
-
-
-def gru_of_torch(x, h, W, U, b):
-    cell = nn.GRUCell(W.shape[1], U.shape[1])
-    cell.weight_ih.data, cell.weight_hh.data = W, U
-    cell.bias_ih.data, cell.bias_hh.data = torch.zeros_like(b), b
-    return cell(x, h)
-
-
-def log_by_loops(logits, targets):
-    rows = zip(logits.log_softmax(2), targets, strict=True)
-    return torch.stack([row[range(len(t)), t][t != 0].sum() for row, t in rows])
 
 
 def steps_of_decoder(context, embedded, rnn, state):
@@ -153,7 +141,7 @@ REFERENCES = {
     "extended_ids": numbered_by_vocab,
     "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
     "greedy_decode": greedy_by_rows,
-    "gru_step": gru_of_torch,
+    "gru_step": lambda x, h, W, U, b: torch.gru_cell(x, h, W, U, 0 * b, b),
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
     "longest_gap": alignment.longest_gap,
@@ -162,25 +150,15 @@ REFERENCES = {
         words[max(range(len(words)), key=row.__getitem__)] for row in w.tolist()
     ],
     "mixture": mixed_by_one_hot,
-    "near": lambda p, r, S: torch.tensor(
-        [[k - r <= j <= k + r for j in range(S)] for k in p.tolist()]
-    ),
     "pad": data.pad,
-    "perplexity_a_word": lambda nats, _, n: torch.tensor(
-        math.exp(sum(nats.tolist()) / sum(n.tolist()))
-    ),
     "post_norm": post_norm_by_layers,
-    "push": lambda x, p, sigma: torch.stack(
-        [
-            row - ((torch.arange(row.shape[1]) - k) / sigma) ** 2 / 2
-            for row, k in zip(x, p, strict=True)
-        ]
-    ),
     "replace_unknown": lambda words, source, weights: [
         source[int(np.argmax(row))] if word == text.UNK else word
         for word, row in zip(words, weights.numpy(), strict=False)
     ],
-    "sentence_log_probability": log_by_loops,
+    "sentence_log_probability": lambda logits, targets: (
+        -F.cross_entropy(logits.mT, targets, ignore_index=0, reduction="none").sum(1)
+    ),
     "smoothed_loss": lambda scores, words, share: F.cross_entropy(
         scores, words, label_smoothing=share
     ),
