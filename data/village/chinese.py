@@ -9,9 +9,6 @@ DEFINITE = ("the", "poss", "own", "this")
 END = {".": "。", "?": "？", "!": "！"}
 
 
-# Noun phrases
-
-
 def noun_phrase(n, neg=False, plain=False) -> list[Word]:
     """neg: under a negation, plain: not in a past; then a or some isn't said."""
     if n.light and n.number:
@@ -102,9 +99,6 @@ def relative(n):
     return clause(rel.clause, skip) + [Word("的", (rel.mark(), rel.clause.mark("v?")))]
 
 
-# Before the verb
-
-
 def before_verb(c):
     """Adverb, negation, modal, 会, 在."""
     found = [Word("就", (f"{c.zh_jiu}?",))] if c.zh_jiu else []
@@ -162,9 +156,6 @@ def negation(c):
     return c.say("没" if past else "不", "neg") if c.neg else []
 
 
-# After the verb
-
-
 def aspect(c):
     """The particle after the verb."""
     if c.modal or c.bare:
@@ -194,9 +185,6 @@ def aspect_before_noun(c):
 def counts(n):
     """How many is said: then a past event has 了."""
     return bool(n.number or n.det in ("a", "some", "many"))
-
-
-# Places
 
 
 def at(p, c, bare=False):
@@ -232,9 +220,6 @@ def place_words(c):
         found = at(c.place, c)
     stays = has("zhzai") or has("post") and c.asks != "place"
     return ([], found) if stays else (found, [])
-
-
-# Objects
 
 
 def own(c, n, drop=False):
@@ -288,9 +273,6 @@ def uses_ba(c, skip):
     done = c.tense in ("past", "perfect", "recent") or c.command
     disposed = has("gei") or has("ba") and done and not c.modal
     return disposed and (n.pronoun or n.det in DEFINITE)
-
-
-# Predicates
 
 
 class Said:
@@ -442,9 +424,6 @@ def predicate(c, skip):
     said = Said(c, skip)
     words = said.lead + said.here + said.to + said.rest()
     return words + (render(c.comp) if c.reports else [])
-
-
-# Clauses and sentences
 
 
 def time_words(c):

@@ -292,13 +292,13 @@ def in_order(node, joint, first, second, swapped) -> list[Word]:
     return first + joint + second
 
 
-def nodes(node, asked=True):
-    """A node and all below it, but for what a pronoun stands for.
+def nodes(node):
+    """A node and all below it, but for what isn't said there.
 
-    asked: also the place that "where" asks for, which isn't said.
+    That is what a pronoun stands for, and the place that "where" asks for.
     """
-    where = not asked and getattr(node, "asks", "") == "place"
+    unsaid = "of place" if getattr(node, "asks", "") == "place" else "of"
     yield node
     for role, part in vars(node).items():
-        if isinstance(part, Node) and role != "of" and not (where and role == "place"):
-            yield from nodes(part, asked)
+        if isinstance(part, Node) and role not in unsaid.split():
+            yield from nodes(part)

@@ -1,9 +1,8 @@
 """The tables of the datasheet, data/README.md: what is counted in the corpus."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from core import table
-from near import nearest
 
 LENGTHS = ((3, 6), (7, 10), (11, 15), (16, 20), (21, 25), (26, 30), (3, 30))
 LANGUAGES = ("English", "French", "Chinese")
@@ -26,9 +25,31 @@ def with_tags(row, tags):
     return (*row[:6], ",".join(sorted(tags)))
 
 
-def distances(rows, others, most):
+def distances(rows, others, most) -> list[int]:
     """How near each row is in English to one of the others, at most `most` + 1."""
-    return nearest(*([row[0].split() for row in part] for part in (rows, others)), most)
+    sized, found = defaultdict(list), []
+    for other in (row[0].split() for row in others):
+        sized[len(other)].append((set(other), other))
+    for text in (row[0].split() for row in rows):
+        sizes, said = range(len(text) - most, len(text) + most + 1), set(text)
+        # each word that the other lacks is one to replace, delete or insert
+        near = [b for n in sizes for has, b in sized[n] if len(said - has) <= most]
+        apart = (distance(text, other, most) for other in near)
+        found.append(min(apart, default=most + 1))
+    return found
+
+
+def distance(a, b, most) -> int:
+    """Words to insert, delete or replace; most + 1 where it is more."""
+    row = list(range(len(b) + 1))
+    for i, word in enumerate(a, 1):
+        last, row[0] = row[0], i
+        for j, other in enumerate(b, 1):
+            best = min(last + (word != other), row[j] + 1, row[j - 1] + 1)
+            last, row[j] = row[j], best
+        if min(row) > most:
+            return most + 1
+    return min(row[-1], most + 1)
 
 
 def new_names():

@@ -75,8 +75,6 @@ class Draw:
         yield
         vars(self).update(old)
 
-    # Chance
-
     def p(self, chance) -> bool:
         return self.rng.random() < chance
 
@@ -118,8 +116,6 @@ class Draw:
         noun = table("nouns")[row.noun]
         self.used |= {noun.key, noun.fr}
         return NP(noun, gender=noun.gender)
-
-    # People
 
     def person(self, kinds="person", subject=False, plural=True):
         """Somebody new in the sentence."""
@@ -230,8 +226,6 @@ class Draw:
         np.plural = self.p(0.35)
         self.describe(np)
         return np
-
-    # Things
 
     def thing(self, kinds, dets=None, frame=NO_VERB, owner=None):
         """Something of these kinds; dets: its determiner, else what suits the verb."""

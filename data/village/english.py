@@ -14,9 +14,6 @@ WHAT_IS_ASKED = {"place": "where", "time": "when", "why": "why", "obj": "what"}
 SKIPPED = {"number": "obj", "obj": "obj", "place": "place"}  # stands first instead
 
 
-# Noun phrases
-
-
 def noun_phrase(n, case=0) -> list[Word]:
     """case: 0 subject, 1 object."""
     if n.light and n.number:
@@ -76,9 +73,6 @@ def relative(n):
     return word + clause(rel.clause, skip="subj" if rel.kind == "subj" else "obj")
 
 
-# Verbs
-
-
 def finite(verb, n, past):
     many = n.plural or n.person == 2
     if verb == "be" and past:
@@ -125,9 +119,6 @@ def modal_group(c, past, verb, needs_do):
     elif c.neg == "not" and found[0].text == "can":
         found[0] = Word("cannot", (*found[0].marks, c.mark("neg")))
     return found[0], [*found[1:], verb]
-
-
-# What follows the verb
 
 
 def particle(c):
@@ -197,9 +188,6 @@ def adverbs(c):
         return c.say("never", "neg"), []
     found = told(c.adverb, "en")
     return ([], found) if c.adverb and c.adverb.row.en_last else (found, [])
-
-
-# Clauses and sentences
 
 
 def clause(c, skip="") -> list[Word]:

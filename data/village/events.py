@@ -116,8 +116,6 @@ class Events(Draw):
         wanted = None if wanted is None else frozenset(wanted)
         return frames_of(wanted, frozenset(without), frozenset(modes or (self.mode,)))
 
-    # Relative clauses
-
     def relative(self, np, subject=False):
         """Perhaps a relative clause, which has none itself."""
         if self.in_relative or np.det == "all":
@@ -322,8 +320,6 @@ class Events(Draw):
             avoid(self.often or clause.subj.det == "all")
             avoid(clause.frame.key == "go_home")
             clause.adverb = Adverb(table("adverbs")[self.one(["often", "sometimes"])])
-
-    # Not, already, wants to, slowly
 
     def attitude(self, clause):
         """Negation, a modal verb or an adverb."""

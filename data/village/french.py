@@ -38,9 +38,6 @@ def vowel(text):
     return text[0].lower() in VOWELS
 
 
-# Noun phrases
-
-
 def noun_phrase(n, of=False, neg=False) -> list[Word]:
     """of: after de, where a partitive falls away; neg: after pas."""
     if n.light:
@@ -144,9 +141,6 @@ def relative(n):
 
 def rel_word(rel, text):
     return [Word(text, (rel.mark(), rel.clause.mark("v?")))]
-
-
-# Verbs
 
 
 def finite(lemma, n, tense="present"):
@@ -321,9 +315,6 @@ def where(c):
     return found + noun_phrase(p.np)
 
 
-# Clauses
-
-
 def clause(c, skip="", flip=False, before=None) -> list[Word]:
     """flip: the subject may stand last; before: what que stands for."""
     s = Said(c, skip, before)
@@ -416,9 +407,6 @@ def asked_words(c):
         return n.say("combien", "d") + n.say("de", "d?") + n.noun_words(noun_text(n))
     human = c.asks == "obj" and c.obj.human
     return c.say("qui" if human else WHAT_IS_ASKED.get(c.asks, ""), "wh")
-
-
-# Sentences
 
 
 def render(node) -> list[Word]:

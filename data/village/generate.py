@@ -64,9 +64,6 @@ SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
 ENOUGH = 22  # sentences of each phenomenon in test, at least
 
 
-# Sentences
-
-
 class Writer:
     """Draws sentences that are new in each of the three languages."""
 
@@ -161,9 +158,6 @@ def with_new_names(writer):
         return writer.collect(NEW_NAMES, BUCKETS, wanted)
 
 
-# Splits
-
-
 def build(writer) -> dict[str, list[tuple[str, ...]]]:
     """All splits: name -> rows of seven strings."""
     gc.disable()
@@ -251,9 +245,6 @@ def shuffle(items, rng):
     for i in range(len(items) - 1, 0, -1):
         j = int(rng.random() * (i + 1))
         items[i], items[j] = items[j], items[i]
-
-
-# Files
 
 
 def pack(rows) -> bytes:

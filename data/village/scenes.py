@@ -66,8 +66,6 @@ class Scenes(Simple):
             next(clauses(second)).zh_jiu = f"{node.id}.1"
         return node
 
-    # One does this, then that
-
     def sequence(self):
         """buys a hat and then gives it to …"""
         follows = table("follows")
@@ -120,8 +118,6 @@ class Scenes(Simple):
         second = self.second(first, ["give", "eat", "send", "sell", "lend"], some)
         second.shift = False
         return self.join("vp_some", first, second)
-
-    # Because, so, but
 
     def animate(self):
         subj = self.person("person", subject=True)
@@ -199,8 +195,6 @@ class Scenes(Simple):
         first.modal = table("modals")["want"]
         return self.join("but", first, cause)
 
-    # If, when
-
     def condition(self):
         """if it rains tomorrow, …; … when she is happy"""
         key = "if" if self.mode == "future" or self.p(0.05) else "when"
@@ -249,8 +243,6 @@ class Scenes(Simple):
         second.tense, first.bare = "imperfect", "when"
         last = self.p(0.75) and not hangs(second)
         return self.join("when", first, second, swapped=last)
-
-    # Two people, two things
 
     def both(self):
         first = self.scene(1)
@@ -334,8 +326,6 @@ class Scenes(Simple):
         self.tags |= {"reported", "subordinate"}
         return Clause(table("frames")[key], speaker, comp=comp)
 
-    # What no sentence may have
-
     def check(self, node):
         """Note what is said of which noun; avoid what is heard wrongly."""
         found = [n for n in nodes(node) if isinstance(n, NP)]
@@ -372,9 +362,6 @@ def same_gender(c):
     others = [n for n in (c.obj, c.to) if n and n.human and n.person == 3]
     alike = [n for n in others if n.gender == c.subj.gender and not n.plural]
     return c.subj.person == 3 and bool(alike)
-
-
-# Walks through a sentence
 
 
 def leaves(node):

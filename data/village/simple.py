@@ -8,8 +8,6 @@ QUESTIONS = chances("yes 5, subj 2, obj 3, place 3, time 2, why 2, number 2")
 
 
 class Simple(Events):
-    # Somebody or something is …
-
     def quality(self):
         """Somebody or something is young, tired, expensive."""
         row = self.one([a for a in table("adjectives").values() if a.of])
@@ -110,8 +108,6 @@ class Simple(Events):
         self.tags |= {"weather", "idiom"} if kind == "dogs" else {"weather"}
         return Weather(row)
 
-    # Somebody does something
-
     def passive(self):
         """the cheese was eaten by the mouse"""
         self.need("past")
@@ -144,8 +140,6 @@ class Simple(Events):
         kinds = kinds_of(row)
         frames = self.frames(without=without)
         return [f for f in frames if kinds & set(f.place.lstrip("+").split())]
-
-    # Questions and commands
 
     def question(self):
         asks = self.weighted(QUESTIONS)

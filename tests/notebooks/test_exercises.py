@@ -7,7 +7,7 @@ import re
 import nbformat
 import pytest
 import torch
-from helpers.repo import NUMBERED, ROOT, number, read
+from helpers.repo import NUMBERED, number, read, said_and_printed
 from mirror import as_python
 
 from utils import exercises
@@ -35,10 +35,10 @@ def load(path):
     return nbformat.read(path, as_version=4)
 
 
-def exercises_in(notebook):
+def exercises_in(path):
     """(number, kind, minutes) of each exercise, and whether it is marked further."""
-    found = (HEADING.findall(c.source) for c in notebook.cells)
-    return [(int(n), kind, int(m), bool(f)) for few in found for n, kind, m, f in few]
+    found = HEADING.findall(said_and_printed(path))
+    return [(int(n), kind, int(m), bool(f)) for n, kind, m, f in found]
 
 
 def said(notebook):
@@ -67,11 +67,10 @@ def test_the_minutes_are_honest(path):
             code = filter(str.strip, cell.source.splitlines())
             reading += len(list(code)) / LINES
         reading += LOOK * figures(cell)
-    found = exercises_in(notebook)
-    practice = [
-        sum(m for _, _, m, f in found if f is further) for further in (False, True)
-    ]
-    assert minutes == (max(5, 5 * round(reading / 5)), *practice)
+    practice = {False: 0, True: 0}
+    for _, _, each, further in exercises_in(path):
+        practice[further] += each
+    assert minutes == (max(5, 5 * round(reading / 5)), *practice.values())
 
 
 @pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
@@ -97,17 +96,12 @@ def test_no_assert_answers_a_prediction(path):
 
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_each_exercise_has_a_solution(path):
-    found = exercises_in(load(path))
-    assert [n for n, *_ in found] == list(range(1, len(found) + 1))
-    text = "\n".join(
-        cell.source
-        for solution in (ROOT / "notebooks" / "solutions").glob(f"{number(path)}_*")
-        for cell in load(solution).cells
-    )
+    found = [(str(n), kind) for n, kind, *_ in exercises_in(path)]
+    assert [n for n, _ in found] == [*map(str, range(1, len(found) + 1))]
+    solutions = (path.parent / "solutions").glob(f"{number(path)}_*.ipynb")
+    text = "\n".join(map(said_and_printed, solutions))
     solved = re.findall(r"^## (\d+) · ([\w ]+)$", text, re.MULTILINE)
-    assert sorted((int(n), kind) for n, kind in solved) == [
-        (n, k) for n, k, *_ in found
-    ]
+    assert sorted(solved) == sorted(found)
 
 
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
@@ -119,7 +113,7 @@ def test_each_idea_is_practised(path):
     page = read("notebooks/INSTRUCTOR.md").split(f"\n### {number(path)} · ")[1]
     practised = re.search(r"\*\*Practised\.\*\* (.+)", page)[1].split(" · ")
     assert len(practised) == len(ideas)
-    numbers = {str(n) for n, *_ in exercises_in(load(path))}
+    numbers = {str(n) for n, *_ in exercises_in(path)}
     assert numbers.issuperset(", ".join(practised).split(", "))
 
 

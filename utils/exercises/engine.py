@@ -16,6 +16,8 @@ import inspect
 import math
 import re
 import traceback
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral, Number
 
@@ -77,6 +79,7 @@ Is the name misspelt, not defined yet, or that of another object?
 """
 
 
+@dataclass(eq=False, repr=False)
 class Exercise:
     """Call it with the learner's function, or class, to have it judged.
 
@@ -87,27 +90,22 @@ class Exercise:
     texts use, besides NAMES.
     """
 
-    def __init__(
-        self,
-        name,
-        solution,
-        stages,
-        mistakes,
-        *,
-        gradients=False,
-        unwrap=None,
-        typed=False,
-        given=(),
-        without=(),
-        names=None,
-    ):
-        self.name, self.solution = name, solution.strip()
-        self.stages, self.mistakes = stages, mistakes
-        self.cases = [case for cases in stages.values() for case in cases]
+    name: str
+    solution: str
+    stages: dict
+    mistakes: str
+    _: KW_ONLY
+    gradients: bool = False
+    unwrap: Callable | None = None
+    typed: bool = False
+    given: tuple = ()
+    without: tuple = ()
+    names: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.solution = self.solution.strip()
+        self.cases = [case for cases in self.stages.values() for case in cases]
         self.known = {}  # what the solution and its edits give, once they were run
-        self.gradients, self.unwrap, self.typed = gradients, unwrap, typed
-        self.given, self.without = ("utils.exercises.", *given), without
-        self.names = NAMES | (names or {})
         self.__doc__ = self.solution.partition("\n")[0]
 
     def __repr__(self):
@@ -122,7 +120,7 @@ class Exercise:
 
     def made(self, text):
         """What a text defines: the last function or class in it."""
-        space = dict(self.names)
+        space = NAMES | self.names
         exec(text, space)  # noqa: S102  a text of this package
         return space[re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE)[-1]]
 
@@ -181,7 +179,9 @@ class Exercise:
                         "a name that ends with an underscore, or a part written into.",
                         name,
                     )
-        if work := sorted(borrowed(answer, self.given, self.without)):
+        if work := sorted(
+            borrowed(answer, ("utils.exercises.", *self.given), self.without)
+        ):
             said = "The result is right, but {} did the work. Write it yourself."
             raise Fault(said, work[0])
         if self.gradients:
@@ -261,9 +261,6 @@ def check_attempted(answer, outcome, piece=""):
         said = "write your code where the dots are, then run the cell again."
         its = "`{}` still has its dots. Write it, then run its cell and those below it."
         raise Fault(its if piece else said, piece, status="not attempted")
-
-
-# --- Comparing ------------------------------------------------------------------------
 
 
 def same(came, right, inside=False):

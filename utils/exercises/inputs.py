@@ -19,8 +19,3 @@ def seeded(seed, make, *sizes, **options):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make(*sizes, **options)
-
-
-def real_positions(valid_lens, num_positions):
-    """True at the words, False at the padding: (B,) -> (B, num_positions)."""
-    return torch.arange(num_positions) < valid_lens.unsqueeze(-1)

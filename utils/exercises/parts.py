@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from utils.attention import AdditiveAttention
+from utils.attention import AdditiveAttention, length_mask
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw, real_positions, seeded
+from utils.exercises.inputs import draw, seeded
 from utils.rnnsearch import GatedUnit
 
 
@@ -94,7 +94,7 @@ The gate is added. How does a gate let a part through?
 
 def _outputs(seed, lens, S, H):
     outputs, lens = draw(seed, (len(lens), S, 2 * H))[0], torch.tensor(lens)
-    return outputs * real_positions(lens, S).unsqueeze(2), lens
+    return outputs * length_mask(lens, S).unsqueeze(2), lens
 
 
 first_state = Exercise(

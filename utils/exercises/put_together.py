@@ -296,19 +296,13 @@ def compared(figures):
     return lines, bad
 
 
-class OwnTranslator:
-    """Call it with a model and three functions to have them judged."""
+def own_translator(model=..., translate=..., loss=..., step=...) -> Result:
+    """Judge a model and three functions; the model is left in evaluation mode."""
 
-    def __call__(self, model=..., translate=..., loss=..., step=...) -> Result:
-        """The model is left in evaluation mode."""
+    def judge():
+        check_attempted(model, Outcome(model))
+        if not isinstance(model, nn.Module):
+            raise Fault("Give the check your model itself, then your functions.")
+        return Questions(model.eval(), translate).asked(loss, step)
 
-        def judge():
-            check_attempted(model, Outcome(model))
-            if not isinstance(model, nn.Module):
-                raise Fault("Give the check your model itself, then your functions.")
-            return Questions(model.eval(), translate).asked(loss, step)
-
-        return judged("own_translator", judge)
-
-
-own_translator = OwnTranslator()
+    return judged("own_translator", judge)

@@ -4,9 +4,10 @@ from collections import namedtuple
 
 import torch
 
+from utils.attention import length_mask
 from utils.data import Batch
 from utils.exercises.engine import Exercise
-from utils.exercises.inputs import draw, real_positions, seeded
+from utils.exercises.inputs import draw, seeded
 from utils.exercises.result import Fault
 from utils.models import build_model
 
@@ -17,7 +18,7 @@ def _loss_cases(*sizes):
         targets, lens = torch.arange(len(lens) * T).view(-1, T), torch.tensor(lens)
         targets = 3 + targets.square() % (V - 3)
         targets[range(len(lens)), lens - 1] = 2
-        yield draw(T, (len(lens), T, V))[0], targets * real_positions(lens, T)
+        yield draw(T, (len(lens), T, V))[0], targets * length_mask(lens, T)
 
 
 mean_loss = Exercise(

@@ -1,7 +1,8 @@
-"""Solutions against what knows nothing of them: PyTorch, `utils`, plain loops.
+"""Solutions against what knows nothing of them; and each mistake against its sentence.
 
-Those that only hand on what they are given have their mistakes as a test; some have a
-second solution in the notebooks of solutions, which is as right.
+The references are of PyTorch, `utils` or plain loops. Those that are one formula, or
+only hand on what they are given, have their mistakes as a test; some have a second
+solution in the notebooks of solutions, which is as right.
 """
 
 import functools
@@ -16,7 +17,9 @@ from torch.nn import functional as F
 from utils import alignment, attention, data, exercises, metrics, text
 from utils.exercises import running
 from utils.exercises.engine import same
+from utils.exercises.result import Result
 from utils.seq2seq import (
+    AttentionState,
     FixedState,
     Seq2SeqAttentionDecoder,
     Seq2SeqDecoder,
@@ -24,17 +27,7 @@ from utils.seq2seq import (
 )
 from utils.transformer import split
 
-
-def gru_of_torch(x, h, W, U, b):
-    cell = nn.GRUCell(W.shape[1], U.shape[1])
-    cell.weight_ih.data, cell.weight_hh.data = W, U
-    cell.bias_ih.data, cell.bias_hh.data = torch.zeros_like(b), b
-    return cell(x, h)
-
-
-def log_by_loops(logits, targets):
-    rows = zip(logits.log_softmax(2), targets, strict=True)
-    return torch.stack([row[range(len(t)), t][t != 0].sum() for row, t in rows])
+NAMES = sorted({*exercises.__all__} - {"own_translator"})
 
 
 def steps_of_decoder(context, embedded, rnn, state):
@@ -44,22 +37,20 @@ def steps_of_decoder(context, embedded, rnn, state):
     return states, last.hidden_state
 
 
-def annotations_by_cells(x, forwards, backwards):
-    rows = []
-    for words in x:
-        there, _ = forwards(words[None])
-        back, _ = backwards(torch.stack(list(words)[::-1])[None])
-        rows.append(torch.cat((there[0], torch.stack(list(back[0])[::-1])), 1))
-    return torch.stack(rows)
+def annotations_of_torch(x, forwards, backwards):
+    E, H = forwards.input_size, forwards.hidden_size
+    rnn = nn.GRU(E, H, batch_first=True, bidirectional=True)
+    given = [*forwards.parameters(), *backwards.parameters()]
+    for own, parameter in zip(rnn.parameters(), given, strict=True):
+        own.data = parameter.data
+    return rnn(x)[0]
 
 
-def step_by_scores(x, state, attention, rnn, dense):
-    values, keys, hidden, lens = state
-    padding = torch.arange(keys.shape[1]) >= lens.view(-1, 1, 1)
-    scores = attention.score(hidden[-1:].transpose(0, 1), keys)
-    weights = scores.masked_fill(padding, -torch.inf).softmax(-1)
-    _, hidden = rnn(torch.cat((weights @ values, x), dim=2), hidden)
-    return dense(hidden[-1]).unsqueeze(1), weights, hidden
+def step_of_decoder(x, state, attention, rnn, dense):
+    decoder = Seq2SeqAttentionDecoder(2, 2, 2, attention=attention)
+    decoder.rnn = rnn
+    output, weights, state = decoder.step(x, AttentionState(*state))
+    return dense(output), weights, state.hidden_state
 
 
 def greedy_by_rows(step, state, batch_size, max_steps):
@@ -68,10 +59,9 @@ def greedy_by_rows(step, state, batch_size, max_steps):
         logits, state = step(words, state)
         words = logits[:, -1].argmax(-1, keepdim=True)
         rows.append(words)
-    ended = (torch.cat(rows, 1) == 2).cumsum(1) > 0
-    return [
-        row[~end].tolist() for row, end in zip(torch.cat(rows, 1), ended, strict=True)
-    ]
+    rows = torch.cat(rows, 1)
+    goes_on = (rows == 2).cumsum(1) == 0
+    return [row[on].tolist() for row, on in zip(rows, goes_on, strict=True)]
 
 
 def cut_by_memory(word, pieces):
@@ -134,24 +124,22 @@ def dot_by_autograd(d_context, weights, *given):
 
 REFERENCES = {
     "aer": lambda a, s, p: metrics.alignment_error_rate(a, s, p).aer,
-    "annotations": annotations_by_cells,
+    "annotations": annotations_of_torch,
     "attention_weights": lambda scores: scores.softmax(-1),
     "beam_step": beam_by_all,
     "best_cut": cut_by_memory,
     "best_links": lambda w, least: {
         link for link in metrics.links_from_weights(w) if w.T[link] >= least
     },
-    "causal_attention": functools.partial(
-        F.scaled_dot_product_attention, is_causal=True
-    ),
-    "decoder_step": step_by_scores,
+    "causal_attention": lambda *x: F.scaled_dot_product_attention(*x, is_causal=True),
+    "decoder_step": step_of_decoder,
     "dot_backward": dot_by_autograd,
     "embedding_lookup": F.embedding,
     "exact_search": best_of_all,
     "extended_ids": numbered_by_vocab,
     "first_state": lambda o, n: o[:, 0, o.shape[-1] // 2 :],
     "greedy_decode": greedy_by_rows,
-    "gru_step": gru_of_torch,
+    "gru_step": lambda x, h, W, U, b: torch.gru_cell(x, h, W, U, 0 * b, b),
     "last_states": lambda o, n: o[range(len(n)), n - 1],
     "length_mask": lambda n, K: torch.tensor([[k < m for k in range(K)] for m in n]),
     "longest_gap": alignment.longest_gap,
@@ -160,25 +148,15 @@ REFERENCES = {
         words[max(range(len(words)), key=row.__getitem__)] for row in w.tolist()
     ],
     "mixture": mixed_by_one_hot,
-    "near": lambda p, r, S: torch.tensor(
-        [[k - r <= j <= k + r for j in range(S)] for k in p.tolist()]
-    ),
     "pad": data.pad,
-    "perplexity_a_word": lambda nats, _, n: torch.tensor(
-        math.exp(sum(nats.tolist()) / sum(n.tolist()))
-    ),
     "post_norm": post_norm_by_layers,
-    "push": lambda x, p, sigma: torch.stack(
-        [
-            row - ((torch.arange(row.shape[1]) - k) / sigma) ** 2 / 2
-            for row, k in zip(x, p, strict=True)
-        ]
-    ),
     "replace_unknown": lambda words, source, weights: [
         source[int(np.argmax(row))] if word == text.UNK else word
         for word, row in zip(words, weights.numpy(), strict=False)
     ],
-    "sentence_log_probability": log_by_loops,
+    "sentence_log_probability": lambda logits, targets: (
+        -F.cross_entropy(logits.mT, targets, ignore_index=0, reduction="none").sum(1)
+    ),
     "smoothed_loss": lambda scores, words, share: F.cross_entropy(
         scores, words, label_smoothing=share
     ),
@@ -198,13 +176,26 @@ def test_a_solution_does_what_its_reference_does(name):
         assert not right.error and same(found, right)
 
 
-def test_a_whole_decoder_does_what_the_course_s_does():
-    result = exercises.attention_decoder(
-        lambda V, E, H, L, D: Seq2SeqAttentionDecoder(V, E, H, L, enc_hiddens=D)
-    )
-    assert "The result is right, but utils.seq2seq." in " ".join(result.message.split())
+def test_the_course_s_own_classes_are_right_and_not_the_learner_s():
+    def decoder(V, E, H, L, D):
+        return Seq2SeqAttentionDecoder(V, E, H, L, enc_hiddens=D)
+
+    answers = exercises.attention_decoder(decoder), exercises.encoder(Seq2SeqEncoder)
+    assert all(one.cause.startswith("The result is right, but {}") for one in answers)
 
 
-def test_the_course_s_encoder_is_right_and_is_not_the_learner_s():
-    result = exercises.encoder(Seq2SeqEncoder)
-    assert result.cause.startswith("The result is right, but {} did the work")
+@pytest.mark.parametrize("name", NAMES)
+def test_each_mistake_is_answered_by_its_own_sentence(name, capsys):
+    """Each is an edit of the solution."""
+    exercise = getattr(exercises, name)
+    assert exercise(exercise.made(exercise.solution))
+    edits = exercise.edits()
+    assert len({sentence for sentence, _ in edits}) >= 4
+    capsys.readouterr()
+    for sentence, edit in edits:
+        result = exercise(exercise.made(exercise.edited(edit)))
+        assert result.cause == sentence, edit
+        assert capsys.readouterr().out == f"{result.message}\n"
+    for found in exercise.known.values():  # an edit that can't be run as it is meant
+        assert not isinstance(found.error, NameError | RecursionError)
+        assert not isinstance(found.value, Result)
