@@ -292,13 +292,13 @@ def in_order(node, joint, first, second, swapped) -> list[Word]:
     return first + joint + second
 
 
-def nodes(node):
-    """A node and all below it, but for what isn't said there.
+def nodes(node, asked=True):
+    """A node and all below it, but for what a pronoun stands for.
 
-    That is what a pronoun stands for, and the place that "where" asks for.
+    asked: also the place that "where" asks for, which isn't said.
     """
-    unsaid = "of place" if getattr(node, "asks", "") == "place" else "of"
+    where = not asked and getattr(node, "asks", "") == "place"
     yield node
     for role, part in vars(node).items():
-        if isinstance(part, Node) and role not in unsaid.split():
-            yield from nodes(part)
+        if isinstance(part, Node) and role != "of" and not (where and role == "place"):
+            yield from nodes(part, asked)

@@ -11,7 +11,7 @@ PARTICLES = dict(zip(PINYIN, "把被了过着吗就也都还比", strict=True))
 
 def tags(node, _english, fr, zh) -> set[str]:
     kinds = {Clause: of_clause, NP: of_phrase, Joined: of_joined}
-    parts = [part for part in nodes(node) if type(part) in kinds]
+    parts = [part for part in nodes(node, asked=False) if type(part) in kinds]
     shown = [of_words(fr, zh), *(kinds[type(part)](part) for part in parts)]
     return {tag for given in shown for tag, here in given.items() if here}
 
