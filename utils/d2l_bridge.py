@@ -50,7 +50,9 @@ def reference_decoder(decoder):
 
     The encoder has the decoder's size: weights of a bridge don't load.
     """
-    return _copied(decoder, D2LAttentionDecoder(decoder))
+    reference = D2LAttentionDecoder(*_sizes(decoder))
+    reference.attention = reference_attention(decoder.attention)  # its own dropout
+    return _copied(decoder, reference)
 
 
 def _sizes(part):
@@ -69,13 +71,13 @@ class D2LAttentionDecoder(nn.Module):
     Release 0.17.0 holds the layer; the attention decoder stands only in the book.
     """
 
-    def __init__(self, decoder):
+    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers=1, dropout=0.0):
         super().__init__()
-        V, E, H, num_layers, dropout = _sizes(decoder)
-        self.embedding = nn.Embedding(V, E)
-        self.attention = reference_attention(decoder.attention)  # its own dropout
-        self.rnn = nn.GRU(E + H, H, num_layers, dropout=dropout)  # time first
-        self.dense = nn.Linear(H, V)
+        H, d2l = num_hiddens, load_d2l()
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.attention = d2l.AdditiveAttention(H, H, H, dropout)
+        self.rnn = nn.GRU(embed_size + H, H, num_layers, dropout=dropout)  # time first
+        self.dense = nn.Linear(H, vocab_size)
 
     def init_state(self, enc_outputs, enc_valid_lens):
         states, last = enc_outputs  # (S, B, H), (L, B, H)
