@@ -37,7 +37,6 @@ tasks          questions, headlines, dates by the same modules
 
 processes      threads, devices; one training on several processes
 recipe         a training on real text: settings, vocabularies, the best model kept
-report         what a training says, and the files beside its model
 train          the training command: python -m utils.train --help
 translate      the translating command: python -m utils.translate --help
 exercises      what the notebooks ask, and the answers to each mistake

@@ -239,21 +239,14 @@ def split_pairs(pairs: list[Pair], names=HELD_OUT, size=None, seed=0) -> dict:
 
 
 def _connected(pairs):
-    """Positions of pairs, in groups connected by equal sources or targets.
+    """Positions of pairs, in groups connected by equal sources or targets."""
+    from networkx.utils import UnionFind  # which torch brings; it takes a while
 
-    Each pair is named by the first pair that is known to be in its group.
-    """
-    sides = [[data_check.same_text(pair[side]) for pair in pairs] for side in (0, 1)]
-    names, before = list(range(len(pairs))), None
-    while names != before:
-        before = names
-        for texts in sides:
-            first = {}
-            for text, name in zip(texts, names, strict=True):
-                first[text] = min(name, first.get(text, name))
-            names = [first[text] for text in texts]
-        names = [names[name] for name in names]
-    groups = {}
-    for i, name in enumerate(names):
-        groups.setdefault(name, []).append(i)
+    sides = (map(data_check.same_text, pair[:2]) for pair in pairs)
+    keys = [tuple(enumerate(texts)) for texts in sides]  # (0, source), (1, target)
+    known, groups = UnionFind(), {}
+    for key in keys:
+        known.union(*key)
+    for i, (source, _) in enumerate(keys):
+        groups.setdefault(known[source], []).append(i)
     return list(groups.values())

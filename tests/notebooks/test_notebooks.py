@@ -5,6 +5,7 @@ would pass cells that were never executed. A rule is a function that yields what
 wrong with a notebook.
 """
 
+import ast
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import nbformat
 import pytest
 from helpers.repo import CODE, LECTURES, NOTEBOOKS, ROOT, dead_links
+from mirror import as_python
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 IGNORED = "nbval-ignore-output"
@@ -21,7 +23,6 @@ MACHINE_PATH = re.compile(
     r"(?<![\w.~])/(?:home|root|tmp|Users|work|opt|usr|var|private|mnt|srv)/"
     r"|~[/\\]|\b[A-Z]:\\+\w"
 )
-ASSERT = re.compile(r"^\s*assert\b", re.MULTILINE)
 COLOUR_CODE = re.compile(r"\x1b\[[0-9;]*m")
 IMAGE = re.compile(r"!\[(.*?)\][(\[]|<img\b([^>]*)>", re.DOTALL | re.IGNORECASE)
 ALT = re.compile(r"\balt\s*=\s*([\"'])[^\"']*\w", re.IGNORECASE)
@@ -110,8 +111,13 @@ def unchecked(notebook):
     if len(ignored) > IGNORED_SHARE * len(shown):
         yield f"{len(ignored)} of {len(shown)} cells with output are ignored"
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
-        if is_ignored(cell) and not (following and ASSERT.search(following.source)):
+        if is_ignored(cell) and not (following and asserts(following)):
             yield f"no assert in the cell after: {cell.source[:60]!r}"
+
+
+def asserts(cell):
+    nodes = ast.walk(ast.parse(as_python(cell.source)))
+    return any(isinstance(node, ast.Assert) for node in nodes)
 
 
 RULES = [not_executed, stored_widgets, bad_outputs, open_answers, unchecked]

@@ -9,6 +9,17 @@ import pytest
 from helpers.repo import NUMBERED, ROOT, dead_links, links, read, repository_files
 from importlinter import cli
 
+import utils
+
+MODULES = sorted(
+    {path.stem for path in (ROOT / "utils").glob("*.py")} - {"__init__"} | {"exercises"}
+)
+
+
+def test_each_module_has_its_line_in_utils():
+    """The site makes a page of each."""
+    assert sorted(re.findall(r"^(\w+)  +\S", utils.__doc__, re.MULTILINE)) == MODULES
+
 
 def test_utils_imports_downwards_only(monkeypatch):
     """The contracts in pyproject.toml; what is said of a breach is in the output."""
@@ -19,7 +30,6 @@ def test_utils_imports_downwards_only(monkeypatch):
 @pytest.mark.slow
 def test_importing_utils_changes_nothing():
     """Seen from outside: no output, no seed, no setting of matplotlib or torch."""
-    names = {path.stem for path in (ROOT / "utils").glob("*.py")} - {"__init__"}
     program = f"""
 import importlib, random
 import matplotlib.pyplot, numpy, torch
@@ -27,7 +37,7 @@ def state():
     return (random.getstate(), torch.get_rng_state().tolist(), torch.get_num_threads(),
             numpy.random.get_state()[1].tolist(), dict(matplotlib.rcParams))
 before = state()
-for name in {sorted(names | {"exercises"})}:
+for name in {MODULES}:
     importlib.import_module("utils." + name)
 assert state() == before, "an import changed a setting"
 """
