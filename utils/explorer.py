@@ -5,28 +5,24 @@ same in the browser, here and on the pages of the course's site.
 """
 
 import re
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import anywidget
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 import traitlets
 from IPython import get_ipython
 
 from utils.checkpoint import save_checkpoint
 from utils.corpora import VILLAGE_FOLDER
-from utils.data import pad
-from utils.decoding import require_fit, require_room, step_limit, writable
+from utils.decoding import translate
 from utils.figures import with_words
 from utils.languages import readers_language
 from utils.plotting import show_heatmap
-from utils.text import BOS_ID, EOS, EOS_ID, UNK
+from utils.text import EOS, UNK
 
-MAX_WORDS = 30  # of a source sentence: as many as have room
-CHOICES = 6  # most probable words that a step keeps
 HERE = Path(__file__).resolve().parent
 SCRIPTS = "element.js", "words.js", "translator.js", "explorer.js"
 SHIPPED = {  # files in data/models, of those that a page runs
@@ -35,62 +31,34 @@ SHIPPED = {  # files in data/models, of those that a page runs
 }
 
 
-class Step(NamedTuple):
-    """One step: where the decoder looks, and the word that it writes."""
+def explore(model, text, src_vocab, tgt_vocab, forced):
+    """Translate a text greedily, but for the words that are forced -> Translation.
 
-    weights: np.ndarray  # (S,), for S source words with <eos>
-    choices: dict[str, float]  # the most probable words and the written one
-    word: str
-
-
-class Exploration(NamedTuple):
-    """A sentence translated with every step kept."""
-
-    source_tokens: list[str]  # ends with <eos>
-    steps: list[Step]
-    text: str  # the translation, as a reader wants it
-
-    @property
-    def tokens(self):
-        return [step.word for step in self.steps]
-
-
-@torch.no_grad()
-def explore(model, sentence, src_vocab, tgt_vocab, forced=None):
-    """Translate a sentence greedily -> Exploration.
-
-    model: its decoder has attention. forced: {step: word}, steps counted from 1; there
-    this word is written, whatever the model prefers. Raises ValueError, in words, for a
-    sentence without words or with more than MAX_WORDS, a word or a step that can't be
+    forced: {step: word}, steps counted from 1; there this word is written, whatever the
+    model prefers. Raises ValueError, in words, for a word or a step that can't be
     forced, and what `translate` raises.
     """
-    forced, read = forced or {}, src_vocab.encode(sentence)
-    require_room(sentence, read.ids, "the sentence", MAX_WORDS)
     for word in forced.values():
         if word not in tgt_vocab and word not in (EOS, UNK):
             raise ValueError(
                 f"The model can't write {word!r}: it isn't among its words."
             )
-    require_fit(model, src_vocab, tgt_vocab)
-    model.eval()
-    source, source_lens = pad([[*read.ids, EOS_ID]])
-    state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
-    last, steps = BOS_ID, []
-    while len(steps) < step_limit(source) and last != EOS_ID:
-        logits, state = model.decoder(torch.tensor([[last]]), state)
-        chances, number = logits[0, 0].softmax(dim=-1), len(steps) + 1
-        ids = writable(chances).argsort(descending=True)[:CHOICES].tolist()
-        last = tgt_vocab[forced[number]] if number in forced else ids[0]
-        kept = {tgt_vocab.to_tokens(k): chances[k].item() for k in [*ids, last]}
-        weights, word = state.attention_weights[0, 0].numpy(), tgt_vocab.to_tokens(last)
-        steps.append(Step(weights, kept, word))
-    if not forced.keys() <= set(range(1, len(steps) + 1)):
+    number = count(1)
+
+    def force(decoder, inputs, outputs):
+        logits, state = outputs
+        if (step := next(number)) in forced:
+            logits = logits.index_fill(-1, torch.tensor(tgt_vocab[forced[step]]), 1e9)
+        return logits, state
+
+    with model.decoder.register_forward_hook(force):
+        found = translate(model, text, src_vocab, tgt_vocab)
+    if not forced.keys() <= set(range(1, len(found.tokens) + 1)):
         raise ValueError(
-            f"The translation has {len(steps)} steps, counted from 1: no word can be "
-            f"forced at the steps {sorted(forced)}."
+            f"The translation has {len(found.tokens)} steps, counted from 1: no word "
+            f"can be forced at the steps {sorted(forced)}."
         )
-    text = tgt_vocab.decode([tgt_vocab[step.word] for step in steps])
-    return Exploration([*read.tokens, EOS], steps, text)
+    return found
 
 
 def program(*names):
@@ -140,7 +108,7 @@ class Explorer:
     models: {name: (model, src_vocab, tgt_vocab)}, from English, of the kinds
     "attention" or "local", with one layer that reads in both directions. sentences: to
     pick, the first is shown. pairs: see `settings`. Raises ValueError for other models,
-    and what `explore` raises for the first sentence. ax: where the picture is drawn,
+    and what `translate` raises for the first sentence. ax: where the picture is drawn,
     None for a figure of its own.
     """
 
@@ -157,7 +125,7 @@ class Explorer:
         self.models, self.sentences, self.pairs = models, sentences, pairs
         self.ax = ax
         model, *vocabs = next(iter(models.values()))
-        self.exploration = explore(model, sentences[0], *vocabs)
+        self.translation = translate(model, sentences[0], *vocabs)
 
     def __repr__(self):
         return f"Explorer({[*self.models]}, {self.sentences})"
@@ -174,9 +142,8 @@ class Explorer:
 
     def picture(self):
         """The heatmap of the first sentence, by the first model -> a figure."""
-        source, steps = self.exploration.source_tokens, self.exploration.steps
-        weights = np.stack([step.weights for step in steps])
-        target, links = self.exploration.tokens, {}
+        _, target, source, weights, *_ = self.translation
+        links = {}
         for pair in self.pairs:
             if [[*pair.source, EOS], [*pair.target, EOS]] == [source, target]:
                 links = {"gold": pair.alignment, "possible": pair.possible}

@@ -17,7 +17,7 @@ from PIL import Image
 
 from tools.site import check, heatmap_page, source
 from utils.checkpoint import load_checkpoint
-from utils.explorer import explore
+from utils.decoding import translate
 from utils.figures import alternative_text
 from utils.plotting import plot_curves, show_heatmap
 
@@ -182,7 +182,7 @@ def test_the_home_page_has_true_links_in_both_languages():
     pairs = [p for p in source.village_pairs() if p.source == HOME]
     assert [pair.target[0] for pair in pairs] == ["elle", "她"]
     saved = load_checkpoint(ROOT / "data/models/village-en-fr.safetensors")
-    found = explore(saved.model, source.HOME[0], saved.src_vocab, saved.tgt_vocab)
+    found = translate(saved.model, source.HOME[0], *saved[1:3])
     assert tuple(found.tokens[:-1]) == pairs[0].target
 
 
