@@ -60,15 +60,13 @@ def seconds_of(cell):
 
 
 def sums(rows):
-    """What is asked of all notebooks together, in sentences."""
+    """What all notebooks need together, and what they may, in a sentence."""
     minutes = sum(row["seconds of processor"] for row in rows) / 60
     longest = max(int(row["slowest cell"].split()[1]) for row in rows)
     memory = max(row["memory, MB"] for row in rows)
     return (
-        f"All {len(rows)} take {minutes:.1f} minutes of processor, at most 7 asked: "
-        f"{report.verdict(minutes <= 7)}. The slowest cell takes {longest} s, at most "
-        f"60: {report.verdict(longest <= 60)}. The largest kernel has {memory} MB, at "
-        f"most 1,000: {report.verdict(memory <= 1000)}."
+        f"All {len(rows)} take {minutes:.1f} minutes of processor (7 asked at most), "
+        f"the slowest cell {longest} s (60), the largest kernel {memory} MB (1,000)."
     )
 
 

@@ -5,7 +5,6 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import torch
 
@@ -14,30 +13,10 @@ from tools.experiments.provenance import processor
 README = Path(__file__).with_name("README.md")
 
 
-class Row(NamedTuple):
-    """What was measured; a value a round, and what is asked of their median."""
-
-    what: str
-    values: list
-    unit: str = "×"
-    asked: tuple | None = None  # ("at least", 1.4), or ("at most", 6)
-    note: str = ""
-
-    def cells(self):
-        low, middle, high = (f(self.values) for f in (min, median, max))
-        figure, asked = (
-            f"**{middle:.3g}{self.unit}** ({low:.3g} to {high:.3g})",
-            ["", ""],
-        )
-        if self.asked:
-            end, limit = self.asked
-            reached = middle >= limit if end == "at least" else middle <= limit
-            asked = [f"{end} {limit:g}{self.unit}", verdict(reached)]
-        return [self.what, figure, *asked, self.note]
-
-
-def verdict(reached):
-    return "met" if reached else "**missed**"
+def row(what, values, unit="×", asked="", note=""):
+    """Cells: what was measured, the median of its values (a round each), and more."""
+    low, middle, high = (f(values) for f in (min, median, max))
+    return what, f"**{middle:.3g}{unit}** ({low:.3g} to {high:.3g})", asked, note
 
 
 def markdown(head, rows):
