@@ -130,8 +130,22 @@ site: build/tools/.site
 	    -d build/site-doctrees build/site-source build/site
 	$(PY) -m tools.site.check build/site
 
+# torch is left out, because its builds differ by machine, and so is CUDA; what torch
+# needs besides is in, and so is what builds utils. Versions that still fit stay.
+CUDA = cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 \
+    nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton
+
 lock: build/tools/.installed
-	PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PY) tools/lock.py
+	printf '%s\n' $(CUDA) > build/tools/cuda.txt
+	(sed '/^-e/d' requirements.txt; echo 'setuptools>=77') > build/tools/lock.in
+	cp requirements.lock build/tools/lock
+	build/tools/bin/uv pip compile build/tools/lock.in --universal --quiet \
+	    --python-version 3.10 --generate-hashes --no-header --no-annotate \
+	    --no-emit-package torch --excludes build/tools/cuda.txt -o build/tools/lock
+	(sed -n 1,2p requirements.lock; \
+	    sed -n 's/^torch==.*/#     python -m pip install &/p' requirements.txt; \
+	    sed -n 4p requirements.lock; cat build/tools/lock) > build/tools/requirements.lock
+	mv build/tools/requirements.lock .
 	build/tools/bin/uv pip compile tools/site/requirements.in --universal --quiet \
 	    --python-version 3.10 --generate-hashes --no-header --no-annotate \
 	    -o tools/site/requirements.txt
