@@ -17,7 +17,6 @@ MODULES = sorted(
 
 
 def test_each_module_has_its_line_in_utils():
-    """The site makes a page of each."""
     assert sorted(re.findall(r"^(\w+)  +\S", utils.__doc__, re.MULTILINE)) == MODULES
 
 

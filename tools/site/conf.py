@@ -16,7 +16,7 @@ project = "Learning to Align"
 author = "the course's authors"
 version = re.search(r'version = "(.+)"', (ROOT / "pyproject.toml").read_text())[1]
 language = "en"
-extensions = "myst_nb sphinx.ext.autodoc sphinx.ext.mathjax autoapi.extension".split()
+extensions = ["myst_nb", "sphinx.ext.mathjax"]
 
 # --- notebooks, as they were committed ------------------------------------------
 
@@ -27,24 +27,7 @@ nb_code_prompt_hide = "Hide the {type}"
 nb_output_stderr = "show"
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
-suppress_warnings = """mystnb.unknown_mime_type myst.header
-    autoapi.python_import_resolution ref.python""".split()
-
-# --- the API: read, not imported ---------------------------------------------------
-
-autoapi_dirs = [str(ROOT / "utils")]
-autoapi_ignore = ["*/exercises/*"]
-autoapi_generate_api_docs = False  # source.py writes a page for each module
-autoapi_python_class_content = "class"
-autodoc_member_order = "bysource"
-autodoc_typehints = "none"
-add_module_names = False
-
-
-def imported(app, what, name, obj, skip, options):
-    """A name is documented where it is defined, and nowhere else."""
-    return getattr(obj, "imported", False) or None
-
+suppress_warnings = ["mystnb.unknown_mime_type", "myst.header"]
 
 # --- the pages -----------------------------------------------------------------------
 
@@ -75,23 +58,7 @@ html_show_sphinx = False
 html_show_copyright = False
 html_scaled_image_link = True
 html_domain_indices = False
-html_use_index = False  # the search finds every name
-
-
-def as_written(app, what, name, obj, options, lines):
-    """Docstrings are plain text with `code` and tables: said so to the parser."""
-    text = "\n".join(lines)
-    lines[:] = "\n\n".join(map(paragraph, text.split("\n\n"))).split("\n")
-
-
-def paragraph(text):
-    if re.search(r"^ +\S|\S {2,}\S", text, re.MULTILINE):  # lined up: a table
-        return "::\n\n" + re.sub(r"^", "    ", text, flags=re.MULTILINE)
-    parts = re.split(r"(`[^`]+`)", text)
-    return "".join(
-        f"`{part}`" if i % 2 else re.sub(r"([*|\\]|_\b)", r"\\\1", part)
-        for i, part in enumerate(parts)
-    )
+html_use_index = False
 
 
 MENDED = [  # where, what the tools write, and how a keyboard or a reader needs it
@@ -137,7 +104,6 @@ IN_CHINESE = {  # texts and labels of the frame
     "Toggle site navigation sidebar": "打开或关上导航",
     "Toggle table of contents sidebar": "打开或关上本页目录",
     "Toggle Light / Dark / Auto color theme": "切换浅色、深色或自动",
-    "Toggle navigation of The module utils": "展开或收起 utils 模块",
 }
 OWN = re.compile(r'<p class="caption"[^>]*><span[^>]*>中文版.*?</ul>\n', re.DOTALL)
 
@@ -222,8 +188,6 @@ def introduced(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.add_search_language(Search)
-    app.connect("autodoc-skip-member", imported)
-    app.connect("autodoc-process-docstring", as_written)
     app.connect("html-page-context", introduced)
     app.connect("html-page-context", mended, priority=900)  # after furo
     app.connect("html-page-context", switched, priority=901)

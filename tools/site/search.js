@@ -1,8 +1,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   if (typeof Search === "undefined") return; // not the page of the search
-  // Notebooks come first, then other pages, and the names of the API last.
-  Scorer.score = ([page, , , , score]) =>
-    score + (/^notebooks\/\d/.test(page) ? 200 : /^api\//.test(page) ? 0 : 100);
+  // Notebooks come first, then other pages.
+  Scorer.score = ([page, , , , score]) => score + (/^notebooks\/\d/.test(page) ? 100 : 0);
   // The search shows the text around what it found, and would show formulas as TeX.
   const textOf = Search.htmlToText;
   const formula = /\\\([^]*?\\\)|\\\[[^]*?\\\]/g;

@@ -3,8 +3,8 @@
     python -m tools.site.source
 
 build/site-source has the notebooks and Markdown files where the repository has them,
-the pages of tools/site, and a page for each module of utils. build/site-extra has what
-is copied to the site as it is: figures, and the notebooks, to download. Nothing is run.
+and the pages of tools/site. build/site-extra has what is copied to the site as it is:
+figures, and the notebooks, to download. Nothing is run.
 """
 
 import ast
@@ -326,35 +326,6 @@ def drawn(name, fig):
     return figure(path, picture, round(Image.open(file).width / 2.25), text)
 
 
-# --- the API -----------------------------------------------------------------------
-
-
-def api():
-    """A page for each module that utils lists, and their list -> {path: text}."""
-    listed = ast.get_docstring(ast.parse((ROOT / "utils/__init__.py").read_text()))
-    names = dict(re.findall(r"^(\w+)  +(\S.*)$", listed, re.MULTILINE))
-    names.pop("exercises")  # it holds the answers
-    rows = [f"| [`{name}`]({name}.rst) | {what} |" for name, what in names.items()]
-    index = f"""# The module utils
-
-What the notebooks build, importable. In reading order; a module imports only from those
-above it. `utils.exercises`, which holds what the exercises answer, isn't shown here.
-
-| module | what is in it |
-|---|---|
-{chr(10).join(rows)}
-
-```{{toctree}}
-:hidden:
-
-{chr(10).join(names)}
-```
-"""
-    page = "utils.{0}\n{1}\n\n.. autoapimodule:: utils.{0}\n   :members:\n"
-    pages = {f"api/{name}.rst": page.format(name, "=" * 40) for name in names}
-    return {**pages, "api/index.md": index}
-
-
 # --- all of it ---------------------------------------------------------------------
 
 
@@ -384,7 +355,7 @@ def main():
     notebooks |= {f"notebooks/{p.name}": p for p in ROOT.glob("notebooks/*.ipynb")}
     texts = read_texts()
     pages = {*notebooks, *texts}
-    written = api() | {p: site_text(text, p, pages) for p, text in texts.items()}
+    written = {place: site_text(text, place, pages) for place, text in texts.items()}
     for place, path in notebooks.items():
         shutil.copy(path, EXTRA / place)
         notebook = nbformat.read(path, as_version=4)
