@@ -26,9 +26,8 @@ COLUMNS = {
     "long_sentences": "train_loss valid_loss bleu length skips known",
     "choices": "train_loss valid_loss bleu aer erased_gold attended_gold",
     "parts": "train_loss valid_loss bleu aer",
-    "copying": "train_loss valid_loss splits.new.exact splits.known.exact "
-    "splits.exchanged.unknown",
-    "tasks": "train_loss valid_loss splits.test.all.exact splits.new.all.exact",
+    "tasks": "train_loss valid_loss splits.test.exact splits.new.exact "
+    "splits.known.exact splits.exchanged.unknown",
     "beside": "train_loss valid_loss bleu aer",
     "real_text": "train_loss valid_loss beam.bleu_lower beam.chrf beam.length "
     "test.bleu test.bleu_lower",
