@@ -9,7 +9,7 @@ import sys
 from tools.experiments.runs import measure
 
 EXPERIMENTS = """bottleneck shortcut directions own_pieces long_sentences choices
-    parts tasks beside processes""".split()
+    parts tasks processes""".split()
 ON_REAL_TEXT = """real_text told_apart beams own_text fine_tuning gold""".split()
 
 if __name__ == "__main__":

@@ -9,13 +9,8 @@ from tools.experiments import bottleneck
 from tools.experiments.runs import SEEDS, every
 
 SETTINGS = {
-    "direction": "en-fr",
-    "embed_size": 64,
-    "num_hiddens": 128,
-    "batch_size": 64,
-    "num_epochs": 2,
-    "lr": 1e-2,
-    "buckets": bottleneck.SETTINGS["buckets"],
+    **{"direction": "en-fr", **bottleneck.SETTINGS},
+    **{"num_hiddens": 128, "num_epochs": 2, "lr": 1e-2},
 }
 ARMS = {
     "attention, one way": {"kind": "attention", "bidirectional": False},

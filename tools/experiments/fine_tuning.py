@@ -28,10 +28,10 @@ SETTINGS = {
 plan = every(seed=SEEDS)
 
 
-def part(corpus, keep, seed):
-    """The corpus of those pairs whose target passes, in an order drawn by the seed."""
+def part(corpus, lengths, seed):
+    """The corpus of the pairs with targets of such lengths, in an order drawn anew."""
     splits = {
-        name: [pair for pair in pairs if keep(len(pair.target.split()))]
+        name: [pair for pair in pairs if len(pair.target.split()) in lengths]
         for name, pairs in corpus.splits.items()
     }
     random.Random(seed).shuffle(splits["train"])
@@ -41,8 +41,8 @@ def part(corpus, keep, seed):
 def run(settings, seed):
     """BLEU on long sentences, of each model; greedy."""
     whole, few = read("Tatoeba zh-en"), settings["pairs"]
-    short = part(whole, lambda words: words <= settings["short"], seed)
-    long = part(whole, lambda words: words >= settings["long"], seed)
+    short = part(whole, range(settings["short"] + 1), seed)
+    long = part(whole, range(settings["long"], 1000), seed)
     del short["train"][settings["start"] :]
     long.splits["test"] = long["test"] + long["train"][few:]  # Tatoeba has few
     del long["train"][few:]

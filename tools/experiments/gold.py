@@ -48,7 +48,7 @@ def run(settings, set):
     return {
         **figures,
         "aligner_version": version(settings["aligner"]),
-        "aligner": [{way: score(x, pairs) for way, x in run.items()} for run in runs],
+        "aligner": [score(links, pairs) for links in runs],
     }
 
 
@@ -69,10 +69,9 @@ def score(links, pairs):
 
 
 def align(text, pairs, corpus):
-    """{way: links of each of the pairs}, learnt from the text and from theirs.
+    """Links of each of the pairs, learnt from the text and from theirs.
 
-    forward: at most one source word for each target word; either: these, and those of
-    the other direction. No link is known to the aligner.
+    At most one source word for each target word. No link is known to the aligner.
     """
     from eflomal import Aligner
 
@@ -84,9 +83,7 @@ def align(text, pairs, corpus):
             words.append([pair[side][i:j].strip().lower() for i, j in ends])
         sides.append([" ".join(row) + "\n" for row in words])
     with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / way for way in ("forward", "backward")]
-        Aligner().align(*sides, *map(str, paths))
-        rows = [path.read_text("utf-8").splitlines()[-len(pairs) :] for path in paths]
-    forward, backward = ([read_links(row)[0] for row in way] for way in rows)
-    either = [a | b for a, b in zip(forward, backward, strict=True)]
-    return {"forward": forward, "either": either}
+        path = Path(folder) / "forward"
+        Aligner().align(*sides, str(path), str(path.with_name("backward")))
+        rows = path.read_text("utf-8").splitlines()[-len(pairs) :]
+    return [read_links(row)[0] for row in rows]

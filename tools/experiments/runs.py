@@ -9,7 +9,7 @@ SETTINGS, what an arm changes, and the arguments of the run.
 
 import json
 import os
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -179,10 +179,9 @@ def measure(name, folder=RESULTS):
     with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
         # A plan may name its later runs only when the first ones are made.
         while new := missing(experiment.plan(entries), entries):
-            made = partial(pool.submit, attempt, experiment.run, settings)
-            going = {made(run): run for run in new}
-            for future in as_completed(going):
-                entries.append({"run": going[future], **future.result()})
+            made = pool.map(partial(attempt, experiment.run, settings), new)
+            for run, figures in zip(new, made, strict=True):
+                entries.append({"run": run, **figures})
                 print(name, entries[-1], flush=True)
                 store(path, settings, entries)
     plan = experiment.plan(entries)  # what it doesn't name any more goes

@@ -28,7 +28,6 @@ COLUMNS = {
     "parts": "train_loss valid_loss bleu aer",
     "tasks": "train_loss valid_loss splits.test.exact splits.new.exact "
     "splits.known.exact splits.exchanged.unknown",
-    "beside": "train_loss valid_loss bleu aer",
     "real_text": "train_loss valid_loss beam.bleu_lower beam.chrf beam.length "
     "test.bleu test.bleu_lower",
     "own_text": "valid_loss beam.bleu beam.bleu_lower beam.chrf",
@@ -44,11 +43,8 @@ def at_the_best_rate(entries):
         arms.setdefault(json.dumps(run), []).append(entry)
     for run, group in arms.items():
         best = min(group, key=lambda e: e.get("valid_loss") or float("inf"))
-        yield json.loads(run), [e for e in group if rate(e) == rate(best)]
-
-
-def rate(entry):
-    return entry["run"].get("lr", "")
+        own = best["run"].get("lr", "")
+        yield json.loads(run), [e for e in group if e["run"].get("lr", "") == own]
 
 
 def cell(entries, path):
@@ -74,7 +70,8 @@ def table(entries, columns):
     for run, group in groups:
         about = [run.get(name, "") for name in names]
         figures = [cell(group, path) for path in columns]
-        rows.append([*about, rate(group[0]), len(group), *figures])
+        rate = group[0]["run"].get("lr", "")
+        rows.append([*about, rate, len(group), *figures])
     return ["| " + " | ".join(map(str, row)) + " |" for row in rows]
 
 

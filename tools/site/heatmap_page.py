@@ -210,5 +210,5 @@ def page():
         **of_length(),
         "real_attention": real["attention"]["aer"],
         "real_diagonal": real["diagonal"]["aer"],
-        "real_aligner": mean(run["forward"]["aer"] for run in real["aligner"]),
+        "real_aligner": mean(run["aer"] for run in real["aligner"]),
     }
