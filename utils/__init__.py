@@ -24,15 +24,13 @@ models         the catalogue: a name and plain values give a model
 checkpoint     files that hold a model as itself, with its vocabularies
 training       loss, step, Trainer
 by_hand        the same loss with its gradient written by hand: an option
-decoding       greedy search, beam search, translations
-exact          the most probable translation of all, where that can be known
+decoding       greedy search, beam search, exact search, translations
 metrics        BLEU, chrF, alignment error rate
 alignment      where a model looks while it reads a true translation, against gold
 figures        how a notebook shows a figure: sharp, with a text that says it; fonts
 plotting       heatmaps and curves
 slides         figures and tables that fill a slide: for the lectures
-explorer       a translation word by word, in the browser, to interfere with
-draw           a prediction that is drawn, and then what was measured
+explorer       in the browser: a translation to interfere with, predictions to draw
 tasks          questions, headlines, dates by the same modules
 
 processes      threads, devices; one training on several processes

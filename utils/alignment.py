@@ -1,8 +1,7 @@
 """Where a model looks while it reads a true translation along (teacher forcing).
 
 The error rate of an alignment stands in `metrics`. Letters in shape comments:
-B sentences in a batch, S source and T target positions, V words in the target
-vocabulary.
+S source and T target positions.
 """
 
 import re
@@ -123,19 +122,6 @@ def gold_hits(weights, pairs) -> float:
     """How often a linked target word looks at a word that it is linked with, 0 to 1."""
     found = [look in gold for look, gold, _ in linked_looks(weights, pairs)]
     return sum(found) / len(found)
-
-
-def whole_sentences(pair, stops=(".", "?")):
-    """The same pair, each link widened to all words of its source sentence."""
-    ends = (word in stops for word in pair.source[:-1])
-    numbers = list(accumulate(ends, initial=0))  # of each word's sentence
-    sure, possible = (
-        frozenset(
-            (k, i) for j, i in links for k, n in enumerate(numbers) if n == numbers[j]
-        )
-        for links in (pair.alignment, pair.possible)
-    )
-    return pair._replace(alignment=sure, possible=possible - sure)
 
 
 def far_looks(weights, pairs, far=5):

@@ -34,7 +34,7 @@ function judged({ kind, columns, rows, answer }, drawn, say) {
 }
 
 // Put a drawing into an element. settings: { kind, columns, rows, answer, axes,
-// measured }, as utils.draw says. Nothing of the answer is there before all is drawn.
+// measured }, as `drawing` in explorer.py says. Nothing of the answer is there before all is drawn.
 export function mount(root, settings) {
   const say = speaker(root);
   const { kind, columns, rows, answer, axes, measured } = settings;

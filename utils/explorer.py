@@ -1,7 +1,8 @@
 """The explorer: watch a decoder write one word at a time, and interfere.
 
 `explore` does it in Python. `Explorer` shows it: translator.js and explorer.js do the
-same in the browser, here and on the pages of the course's site.
+same in the browser, here and on the pages of the course's site. `Draw` lets the reader
+draw a prediction before it shows what was measured.
 """
 
 import re
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import anywidget
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 import traitlets
 from IPython import get_ipython
@@ -157,6 +159,37 @@ class Explorer:
         if is_watched():
             data |= self.widget()._repr_mimebundle_()[0] | {"text/plain": repr(self)}
         return data, {"image/png": size}
+
+
+def drawing(kind, columns, answer, axes, rows=(), measured="measured"):
+    """What draw.js is told, as plain values.
+
+    kind: "curve" for values from 0 to 100, "shares" for parts of 1, "heatmap" for the
+    darkest square of each row. columns, rows: their names. answer: a number for each
+    column, for a heatmap (rows, columns). axes: what is drawn, in words; measured: what
+    the answer is called.
+    """
+    told = {"kind": kind, "columns": [*columns], "rows": [*rows]}
+    answer = np.asarray(answer, dtype=float).tolist()
+    return {**told, "answer": answer, "axes": axes, "measured": measured}
+
+
+class DrawWidget(Widget):
+    _esm = program("element.js", "words.js", "draw.js")
+
+
+class Draw:
+    """Shown as the last value of a cell: a drawing; see `drawing` for what it takes."""
+
+    def __init__(self, *args, **named):
+        self.settings = drawing(*args, **named)
+
+    def __repr__(self):
+        return "Where this notebook runs in a browser, you can draw your guess here."
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        live = is_watched() and DrawWidget(settings=self.settings)._repr_mimebundle_()
+        return (live[0] if live else {}) | {"text/plain": repr(self)}
 
 
 def is_watched():

@@ -171,10 +171,9 @@ def random_links(source_len, target_len, rng) -> set[tuple[int, int]]:
 
 
 class BucketScore(NamedTuple):
-    """One bucket of lengths: its label, its number of sentences, their score."""
+    """One bucket of lengths: its label, and the score of its sentences."""
 
     label: str
-    count: int
     score: float
 
 
@@ -182,9 +181,8 @@ def quality_by_length(lengths, hypotheses, references, buckets) -> list[BucketSc
     """BLEU of the sentences of each bucket of lengths, in the order of the buckets.
 
     `lengths` has one number per sentence (usually of source tokens); a bucket is a pair
-    (low, high), both included. An empty bucket has count 0 and score nan. Raises
-    ValueError for different numbers of sentences, or a length that isn't in just one
-    bucket.
+    (low, high), both included. The score of an empty bucket is nan. Raises ValueError
+    for different numbers of sentences, or a length that isn't in just one bucket.
     """
     rows = list(zip(lengths, hypotheses, references, strict=True))
     for number, length in enumerate(lengths):
@@ -198,5 +196,5 @@ def quality_by_length(lengths, hypotheses, references, buckets) -> list[BucketSc
         inside = [row[1:] for row in rows if low <= row[0] <= high]
         score = bleu(*map(list, zip(*inside, strict=True))) if inside else math.nan
         label = f"{low}" if low == high else f"{low}–{high}"
-        scores.append(BucketScore(label, len(inside), score))
+        scores.append(BucketScore(label, score))
     return scores

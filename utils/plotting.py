@@ -7,6 +7,8 @@ sized by its words and has a white, opaque background. A notebook that imports t
 shows all figures with an alternative text (`utils.figures`).
 """
 
+from itertools import cycle
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -22,6 +24,7 @@ WIDTH, MIN_CELL, MAX_CELL, GAP = 7.5, 0.23, 0.55, 0.1
 BAR, BAR_ROOM, MIN_BAR = 0.16, 0.9, 1.2
 WEIGHT_MAP = "Blues"  # 0 is almost white, on paper too; one hue, ever darker
 GOLD_COLOR, GOLD_LINE = "#D55E00", 2  # points
+BAR_TEXT = {"ticks": (0, 0.5, 1), "label": "attention weight"}
 LEGEND = {"loc": "upper left", "frameon": False}
 # The colours of Okabe and Ito that show on white, each with a line and a marker.
 CURVE_STYLES = (
@@ -57,7 +60,8 @@ def show_heatmap(weights, source, target, ax=None, **options):
     cell = min(inches / panel["weights"].shape[::-1]) * 2 / 3
     image = _draw_panel(ax, panel, cell)
     width = 1 / panel["weights"].shape[1]  # of a cell
-    _draw_colorbar(image, ax.inset_axes((1 + width / 2, 0, width / 2, 1)))
+    bar = ax.inset_axes((1 + width / 2, 0, width / 2, 1))
+    ax.figure.colorbar(image, cax=bar, **BAR_TEXT)
     return ax
 
 
@@ -155,10 +159,6 @@ def _draw_panel(ax, panel, cell):
     return image
 
 
-def _draw_colorbar(image, ax):
-    ax.figure.colorbar(image, cax=ax, ticks=(0, 0.5, 1), label="attention weight")
-
-
 def _new_figure(panels, ncols):
     """A figure of heatmaps whose cells have one size. Returns an array of `Axes`."""
     rows, columns = np.divmod(np.arange(len(panels)), ncols)
@@ -180,7 +180,7 @@ def _new_figure(panels, ncols):
     x = np.cumsum([left, *widest * cell + left + right])
     y = np.cumsum([above, *highest * cell + above + below])  # downwards
     bar = fig.add_axes((0, 0, 1, 1), label=COLOUR_BAR)
-    _draw_colorbar(image, bar)
+    fig.colorbar(image, cax=bar, **BAR_TEXT)
     bar_height = max(y[-1] - y[0] - above - below, MIN_BAR)
     boxes = np.column_stack((x[columns], y[rows], words * cell))
     boxes = [*boxes, (x[-1] - left, above, BAR, bar_height)]
@@ -199,20 +199,14 @@ def plot_curves(x, curves, xlabel, ylabel, ax=None, ylim=None, title=None):
 
     `x` holds n numbers or n labels. `curves` maps each curve's label to an array of
     shape (n,), or (seeds, n): drawn as the mean with a band from lowest to highest.
-    A nan leaves a gap. Lines differ in colour, dashes and marker.
-
-    Raises ValueError for more than 7 curves.
+    A nan leaves a gap. Up to seven lines differ in colour, dashes and marker.
     """
-    if len(curves) > len(CURVE_STYLES):
-        raise ValueError(
-            f"{len(curves)} curves: one figure takes up to {len(CURVE_STYLES)}"
-        )
     fonts = font_families()
     if ax is None:
         fig = plt.figure(figsize=(7, 3.8), facecolor="white", layout="constrained")
         ax = fig.add_subplot(facecolor="white")
     every = max(1, len(x) // 12)  # with a marker
-    styles = zip(curves.items(), CURVE_STYLES, strict=False)
+    styles = zip(curves.items(), cycle(CURVE_STYLES), strict=False)
     for (label, values), (color, line, marker) in styles:
         runs = np.atleast_2d(np.asarray(values, dtype=float))
         mean = runs.mean(axis=0)

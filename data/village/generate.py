@@ -1,9 +1,7 @@
 """Write the Village corpus: the .tsv.gz files, SHA256SUMS, the datasheet's tables.
 
-python data/village/generate.py                        write everything
-python data/village/generate.py --check                compare with the files
-python data/village/generate.py --sample 60 --seed 7   print new sentences, their links
-python data/village/generate.py --sample 5 --try owl   those with a word
+python data/village/generate.py           write everything
+python data/village/generate.py --check   compare with the files
 """
 
 import argparse
@@ -12,7 +10,6 @@ import gzip
 import hashlib
 import io
 import random
-import re
 import sys
 from collections import Counter
 from itertools import combinations, cycle, islice, pairwise
@@ -59,7 +56,6 @@ LEAST = 20  # a form of a word that is rarer in the pool is left out, with its s
 SPARE = 1.25  # drafts for one sentence that is kept
 HELD_PER_PAIR = 9
 NEW_NAMES = 40
-TRIES = 20_000
 SPECIAL = {"held-out-pair", "new-name", "source-example"}  # for the test alone
 ENOUGH = 22  # sentences of each phenomenon in test, at least
 
@@ -269,42 +265,10 @@ def regenerate() -> dict[Path, bytes]:
     return found | {checksums: "\n".join([*lines, ""]).encode(), sheet: text.encode()}
 
 
-def show(row) -> str:
-    """A row with its links spelled out."""
-    lines = list(row[:3])
-    for target, name in ((1, "en-fr"), (2, "en-zh")):
-        one, two, spelled = row[0].split(), row[target].split(), []
-        for i, mark, j in re.findall(r"(\d+)([-?])(\d+)", row[target + 2]):
-            spelled.append(one[int(i)] + mark + two[int(j)])
-        lines.append(f"  {name}  " + "  ".join(spelled))
-    return "\n".join([*lines, "  tags   " + row[6]])
-
-
-def sample(number, seed, word):
-    """New rows; those with this word, if one is given."""
-    writer, rows = Writer(seed), []
-
-    def accept(sides):
-        used = {found.text for side in sides for found in side}
-        return () if word is None or word in used else None
-
-    for _, (_, _, hows) in zip(range(TRIES), cycle(BUCKETS + LONG), strict=False):
-        if len(rows) < number and (row := writer.write(hows[0], accept)):
-            rows.append(row)
-    return rows
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--check", action="store_true", help="regenerate and compare")
-    p.add_argument("--sample", type=int, metavar="N", help="print N sentences")
-    p.add_argument("--try", dest="word", help="new ones with this word")
-    p.add_argument("--seed", type=int, default=0, help="which sample")
     args = p.parse_args()
-    if args.word or args.sample:
-        rows = sample(args.sample or 10, args.seed, args.word)
-        print(*map(show, rows), f"{len(rows)} sentences", sep="\n\n")
-        return
     files = regenerate()
     if not args.check:
         for path, data in files.items():

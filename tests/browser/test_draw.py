@@ -6,7 +6,7 @@ import pytest
 from helpers.repo import ROOT
 
 from tools.site.check import HOST, serve
-from utils.draw import drawing
+from utils.explorer import drawing
 
 BLEU = drawing("curve", ["3–6", "7–10"], [66.4, 31.5], "BLEU")
 SHARES = drawing("shares", ["I", "love", "you"], [0.2, 0.6, 0.2], "Shares")

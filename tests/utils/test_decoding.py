@@ -12,11 +12,11 @@ from helpers.models import every_model, random_model
 from utils.decoding import (
     MAX_SOURCE,
     beam_search,
+    exact_search,
     greedy_decode,
     translate,
     translate_tokens,
 )
-from utils.exact import exact_search
 from utils.models import build_model
 from utils.seq2seq import FixedState
 from utils.text import BOS_ID, EOS, EOS_ID, PAD_ID, UNK, UNK_ID, Vocab

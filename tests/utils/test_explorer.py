@@ -1,6 +1,7 @@
-"""The explorer in Python: its numbers and picture, and what a widget gets."""
+"""The explorer and the drawing in Python: numbers, pictures, what a widget gets."""
 
 import base64
+import json
 from functools import cache
 from types import SimpleNamespace
 
@@ -14,11 +15,21 @@ from IPython.core.interactiveshell import InteractiveShell
 from utils import explorer
 from utils.checkpoint import load_checkpoint
 from utils.data import Pair
-from utils.explorer import SCRIPTS, Explorer, explore, program, settings
+from utils.explorer import (
+    SCRIPTS,
+    Draw,
+    DrawWidget,
+    Explorer,
+    drawing,
+    explore,
+    program,
+    settings,
+)
 from utils.figures import alternative_text
 from utils.text import BOS_ID
 
 SENTENCE = "The old hat is not blue."
+CURVE = "curve", ["3–6", "7–10"], [66.4, 31.5], "BLEU"
 
 pytestmark = pytest.mark.usefixtures("offscreen")
 
@@ -116,3 +127,28 @@ def test_every_chinese_word_of_the_village_has_a_gloss():
     """But for signs."""
     words = [w for w in trained("zh")[2].idx_to_token[4:] if w not in "，。？！"]
     assert settings([], [])["glosses"].keys() == set(words)
+
+
+def test_the_script_is_told_plain_values():
+    told = drawing("heatmap", ("a", "b"), [[0.25, 0.75]], "Heatmap", ["x"])
+    assert json.loads(json.dumps(told)) == told
+    assert (told["columns"], told["rows"]) == (["a", "b"], ["x"])
+    assert told["answer"] == [[0.25, 0.75]]
+
+
+def test_a_stored_notebook_has_a_sentence_and_not_the_answer(monkeypatch):
+    (text,) = Draw(*CURVE)._repr_mimebundle_().values()
+    assert text.startswith("Where this notebook runs") and "66.4" not in text
+    monkeypatch.setattr(explorer, "is_watched", lambda: True)
+    data = Draw(*CURVE)._repr_mimebundle_()
+    assert data["text/plain"] == text
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "66.4" not in str(data)  # a widget's id has no dot
+
+
+def test_the_widget_is_one_module_with_its_own_style(monkeypatch):
+    monkeypatch.setenv("LEARNING_TO_ALIGN_LANG", "zh")
+    widget = DrawWidget(settings=drawing(*CURVE))
+    assert widget.lang == "zh"
+    assert "import " not in widget._esm and "export default" in widget._esm
+    assert ".dr-area" in widget._css

@@ -13,8 +13,7 @@ from tools.experiments.provenance import read
 from tools.experiments.runs import every
 from utils.checkpoint import load_checkpoint
 from utils.data import Batch, BatchLoader, cut
-from utils.decoding import beam_search
-from utils.exact import exact_search
+from utils.decoding import beam_search, exact_search
 from utils.metrics import bleu, gain_range, words_13a
 from utils.recipe import Settings, fit
 from utils.subwords import SubwordVocab

@@ -29,8 +29,7 @@ from tools.site import heatmap_page
 from utils.checkpoint import load_checkpoint
 from utils.corpora import load_village
 from utils.decoding import translate
-from utils.draw import drawing
-from utils.explorer import SHIPPED, settings
+from utils.explorer import SHIPPED, drawing, settings
 from utils.figures import COLOUR_BAR, alternative_text
 from utils.text import tokenize
 
