@@ -1,7 +1,8 @@
 """Decoding: from a trained model to a translation.
 
 Letters in shape comments: B sentences in a batch, S source and T target positions,
-V words in the target vocabulary. A model is left in eval mode.
+V words in the target vocabulary; N hypotheses, or beginnings of translations, of a
+batch. A model is left in eval mode.
 """
 
 from typing import NamedTuple
@@ -185,10 +186,9 @@ def exact_search(
     One sentence: source (1, S), source_lens (1,) -> ids (T,), log-probability, and True
     unless more than max_rows beginnings were followed: then the best found. A beam's
     result is the bound: what is less probable than it can't become better. So for a
-    bound of probability p, fewer than 1 / p beginnings of one length are open; N are
-    followed at once. The best `part` of them are followed to their ends before the
-    next, so that the bound rises soon. (Stahlberg and Byrne, 2019, follow one at a
-    time.)
+    bound of probability p, fewer than 1 / p beginnings of one length are open. The best
+    `part` of them are followed to their ends before the next, so that the bound rises
+    soon. (Stahlberg and Byrne, 2019, follow one at a time.)
     """
     ids, log_probs, _ = beam_search(model, source, source_lens, beam_size, max_steps)
     best, bound, seen = ids[0], log_probs.item(), 0
