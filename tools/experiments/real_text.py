@@ -20,24 +20,14 @@ from utils.data import BatchLoader
 from utils.decoding import translate
 from utils.metrics import text_scores
 from utils.recipe import Settings, fit
+from utils.text import PAD_ID
 from utils.training import evaluate_loss
 
 BEAM = {"beam_size": 5, "length_penalty": 1.0}
-SETTINGS = {
-    "kind": "released translator",
-    "source_pieces": 3000,
-    "target_pieces": 3000,
-    "subwords": "bpe",
-    "alpha": 0.0,
-    "embed_size": 128,
-    "num_hiddens": 256,
-    "enc_hiddens": 384,
-    "dropout": 0.3,
-    "label_smoothing": 0.1,
-    "averaging": 0.999,
-    "batch_size": 64,
-    "precision": "bfloat16",
-}
+RECIPE = Settings(subwords="bpe", alpha=0.0, precision="bfloat16")
+CHOSEN = """kind source_pieces target_pieces subwords alpha embed_size num_hiddens
+    enc_hiddens dropout label_smoothing averaging batch_size precision""".split()
+SETTINGS = {name: getattr(RECIPE, name) for name in CHOSEN}
 LARGE = {
     "num_hiddens": 384,
     "enc_hiddens": 512,
@@ -116,7 +106,7 @@ def run(settings, arm, direction, **plan):
         "best_epoch": best_epoch,
         "history": history,
         **history[best_epoch - 1],
-        "perplexity_a_word": perplexity(model, vocabs, corpus["valid"]),
+        **forced(model, vocabs, corpus["valid"]),
         "greedy": scores(texts(model, vocabs, corpus["valid"], {}), corpus),
         "beam": scores(found["valid"], corpus),
     }
@@ -150,9 +140,19 @@ def scores(found, corpus, split="valid"):
     return {name: round(value, 3) for name, value in figures.items()}
 
 
-def perplexity(model, vocabs, pairs):
-    """Teacher-forced, a word of the text, whatever its pieces; <eos> counts as one."""
+def forced(model, vocabs, pairs):
+    """Teacher-forced figures: perplexity a word of the text, whatever its pieces, where
+    <eos> counts as one; accuracy, how often the next piece is the most probable one.
+    """
     loader = BatchLoader(pairs, *vocabs, 128, shuffle=False)
     pieces = sum(batch.target_lens.sum().item() for batch in loader)
     words = sum(len(pair.target.split()) + 1 for pair in pairs)
-    return round(math.exp(evaluate_loss(model, loader) * pieces / words), 2)
+    perplexity = math.exp(evaluate_loss(model, loader) * pieces / words)
+    accuracy = 1 - evaluate_loss(model, loader, misses)
+    return {"perplexity_a_word": round(perplexity, 2), "accuracy": round(accuracy, 4)}
+
+
+def misses(model, batch):
+    real = batch.target_out != PAD_ID
+    logits, _ = model(batch.source, batch.target_in, batch.source_lens, real)
+    return (logits.argmax(dim=-1) != batch.target_out[real]).float().mean()
