@@ -49,7 +49,6 @@ ARMS = {
 }
 BEST = {"best": {**LARGE, "kind": "conditional translator"}}
 BUDGETS = 8, 22  # epochs
-DIRECTIONS = "de-en", "en-de"
 RATES = 0.003, 0.006, 0.012
 OWN_RATES = {
     "control": (0.0015, *RATES),  # a figure of notebook 11 shows it
@@ -66,7 +65,7 @@ def plan(done):
     The control has three seeds. That half of the short budget's best rate is best for
     the long one is measured with the control, the large arm and the Transformer: they
     have the rate itself, too, and the control a quarter. The best model has the rate of
-    the large arm.
+    the large arm; its seed 0, German to English, is the model that is shipped.
     """
     runs, (short, long) = [], BUDGETS
     for arm in ARMS:
@@ -81,8 +80,8 @@ def plan(done):
             runs += [{**about, "seed": 0, "lr": best / n} for n in parts]
             runs += [{**about, "seed": s, "lr": best / 2} for s in seeds[1:]]
     best = {"arm": "best", "num_epochs": long, "lr": 0.003}
-    runs += [{**best, "direction": d, "seed": s} for d in DIRECTIONS for s in SEEDS]
-    return runs
+    seeds = {"de-en": SEEDS[1:], "en-de": SEEDS}
+    return runs + [{**best, "direction": d, "seed": s} for d in seeds for s in seeds[d]]
 
 
 def run(settings, arm, direction, **plan):
