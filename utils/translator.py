@@ -29,7 +29,7 @@ class DropoutEmbedding(nn.Embedding):
     def __init__(self, vocab_size, embed_size, dropout):
         super().__init__(vocab_size, embed_size)
         self.dropout = dropout
-        nn.init.normal_(self.weight, std=embed_size**-0.5)  # it also writes words
+        nn.init.normal_(self.weight, std=embed_size**-0.5)  # `Readout` uses it, too
 
     def forward(self, ids):
         return F.dropout(super().forward(ids), self.dropout, self.training)
@@ -38,8 +38,8 @@ class DropoutEmbedding(nn.Embedding):
 class Readout(nn.Module):
     """From state, context and last word, side by side (..., H + D + E), to logits.
 
-    A hidden layer as in the paper's appendix A.2.2, of tanh units. The matrix that
-    writes words is the one that reads them (Press and Wolf, 2017).
+    A hidden layer as in the paper's appendix A.2.2, but of tanh units, and of s_i. The
+    matrix that writes words is the one that reads them (Press and Wolf, 2017).
     """
 
     def __init__(self, embedding, in_size, dropout):
@@ -60,7 +60,7 @@ class TranslatorDecoder(Seq2SeqAttentionDecoder):
     """`Seq2SeqAttentionDecoder` with dropout on what it reads, and a `Readout`."""
 
     def __init__(self, vocab_size, embed_size, num_hiddens, dropout, enc_hiddens):
-        AttentionDecoder.__init__(self)
+        AttentionDecoder.__init__(self)  # its parts are new, its step is inherited
         D, E, H = enc_hiddens, embed_size, num_hiddens
         self.embedding = DropoutEmbedding(vocab_size, E, dropout)
         self.attention = AdditiveAttention(D, H, H)
