@@ -15,7 +15,7 @@ import pytest
 import torch
 from helpers import needs
 
-from tools.experiments import models, provenance, runs, tables
+from tools.experiments import models, provenance, runs, tables, tasks
 from tools.experiments.__main__ import EXPERIMENTS, ON_REAL_TEXT
 from utils.checkpoint import load_checkpoint
 from utils.data import Corpus, Pair
@@ -141,6 +141,12 @@ def test_a_stored_result_is_of_todays_corpus_and_of_its_plan(name):
             assert run["lr"] > max(rates)
         done += [{"run": run, "valid_loss": None} for run in new]
     assert runs.missing(made, [{"run": run} for run in experiment.plan(done)]) == []
+
+
+def test_a_look_at_the_right_sentence():
+    story = Pair(tuple("a b . c d ?".split()), ("x",))
+    looks = [tasks.same_sentence(look, [1, 4], story) for look in range(6)]
+    assert all(looks) and not tasks.same_sentence(3, [2], story)
 
 
 def test_the_page_of_results_is_made_of_the_files_of_now():

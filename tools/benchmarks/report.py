@@ -13,10 +13,17 @@ from tools.experiments.provenance import processor
 README = Path(__file__).with_name("README.md")
 
 
-def row(what, values, unit="×", asked="", note=""):
-    """Cells: what was measured, the median of its values (a round each), and more."""
+def row(what, values, unit="×", asked=None, note=""):
+    """Cells: what was measured, the median of its values (a round each), and more.
+
+    asked: the limits of the median, such as (1.4, inf).
+    """
     low, middle, high = (f(values) for f in (min, median, max))
-    return what, f"**{middle:.3g}{unit}** ({low:.3g} to {high:.3g})", asked, note
+    figure, said = f"**{middle:.3g}{unit}** ({low:.3g} to {high:.3g})", ""
+    if asked:
+        said = " to ".join(f"{limit:g}" for limit in asked)
+        said += ": met" if asked[0] <= middle <= asked[1] else ": **missed**"
+    return what, figure, said, note
 
 
 def markdown(head, rows):

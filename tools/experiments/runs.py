@@ -9,9 +9,8 @@ SETTINGS, what an arm changes, and the arguments of the run.
 
 import json
 import os
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from itertools import product
 
@@ -179,9 +178,10 @@ def measure(name, folder=RESULTS):
     with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
         # A plan may name its later runs only when the first ones are made.
         while new := missing(experiment.plan(entries), entries):
-            made = pool.map(partial(attempt, experiment.run, settings), new)
-            for run, figures in zip(new, made, strict=True):
-                entries.append({"run": run, **figures})
+            going = [pool.submit(attempt, experiment.run, settings, run) for run in new]
+            for future in as_completed(going):
+                run = new[going.index(future)]
+                entries.append({"run": run, **future.result()})
                 print(name, entries[-1], flush=True)
                 store(path, settings, entries)
     plan = experiment.plan(entries)  # what it doesn't name any more goes
