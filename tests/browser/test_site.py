@@ -8,7 +8,8 @@ GOOD = '<p style="height: 1000px">Text</p>'
 FAULTS = {
     "code is 50% of its height": '<div class="cell highlight"><pre class="tall"></pre>',
     "1 blocks of code are cut": f'<div class="highlight"><pre>{"x" * 200}</pre></div>',
-    "a formula is raw: $a_b$": "<p>$a_b$</p>",
+    "a formula or table is raw: $a_b$": "<p>$a_b$</p>",
+    "a formula or table is raw: | a": "<p>| a |\n| --- | --- |</p>",
     "a picture has no text": '<svg role="img"></svg>',
     "a picture isn't shown": '<img src="data:image/png;base64,eA==" alt="none">',
     "is missing": '<script src="no.js"></script>',

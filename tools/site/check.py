@@ -4,8 +4,8 @@
 
 Found are: code that is cut, or fills much of a page; links and anchors that lead
 nowhere, requests to another host, files that are missing, errors of scripts, formulas
-left raw, pages that scroll sideways at 390 pixels, pictures without alternative text,
-and what axe calls serious or critical, in both themes.
+and tables left raw, pages that scroll sideways at 390 pixels, pictures without
+alternative text, and what axe calls serious or critical, in both themes.
 """
 
 import re
@@ -41,7 +41,7 @@ FACTS = r"""() => {
     const all = (query) => [...document.querySelectorAll(query)];
     const raw = [];
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    const formula = /\\\(|\\\[|\$\$|\$[^$\n]*[\\^_{][^$\n]*\$/;
+    const formula = /\\\(|\\\[|\$\$|\$[^$\n]*[\\^_{][^$\n]*\$|\| (—|---) \|/;
     for (let text; (text = walk.nextNode());)
         if (formula.test(text.data)
             && !text.parentElement.closest("pre, code, script, style, mjx-container"))
@@ -112,7 +112,7 @@ def look_at(page, path, folder, axe):
     share, cut = page.evaluate(SETTLE)
     page.wait_for_load_state("networkidle")
     facts = page.evaluate(FACTS)
-    wrong += [f"a formula is raw: {text}" for text in facts["raw"]]
+    wrong += [f"a formula or table is raw: {text}" for text in facts["raw"]]
     wrong += [f"a picture has no text: {name}" for name in facts["textless"]]
     wrong += [f"a picture isn't shown: {name}" for name in facts["broken"]]
     if share > MOST_CODE:

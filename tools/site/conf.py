@@ -25,6 +25,7 @@ nb_ipywidgets_js = {}  # no widget lives here
 nb_code_prompt_show = "Show the {type}"
 nb_code_prompt_hide = "Hide the {type}"
 nb_output_stderr = "show"
+nb_render_markdown_format = "gfm"  # with tables
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 suppress_warnings = ["mystnb.unknown_mime_type", "myst.header"]
