@@ -14,15 +14,12 @@ README = Path(__file__).with_name("README.md")
 
 
 def row(what, values, unit="×", asked=None, note=""):
-    """Cells: what was measured, the median of its values (a round each), and more.
-
-    asked: the limits of the median, such as (1.4, inf).
-    """
+    """Cells; a value a round. asked of their median: such as ("at least", 1.4)."""
     low, middle, high = (f(values) for f in (min, median, max))
     figure, said = f"**{middle:.3g}{unit}** ({low:.3g} to {high:.3g})", ""
     if asked:
-        said = " to ".join(f"{limit:g}" for limit in asked)
-        said += ": met" if asked[0] <= middle <= asked[1] else ": **missed**"
+        reached = (middle >= asked[1]) == (asked[0] == "at least")
+        said = f"{asked[0]} {asked[1]}{unit}: {'met' if reached else '**missed**'}"
     return what, figure, said, note
 
 
