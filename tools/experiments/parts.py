@@ -3,8 +3,7 @@
 Notebooks 09 and 13 read what is stored. All arms train and are tested on the sentences
 of at most 15 words of Village en-fr, each at its own rate, at two budgets, with three
 seeds. Those of 13 have about as many parameters: "additive" is the decoder of notebook
-05, "context fed" one in Luong's order. The Transformer's aer is of the mean of its
-heads.
+05, "context fed" one in Luong's order. The Transformer's aer is of its heads' mean.
 """
 
 from tools.experiments import choices, runs

@@ -169,8 +169,7 @@ def measure(name, folder=RESULTS):
     """Make the runs of an experiment that its file doesn't hold; store each at once.
 
     So a measurement can be interrupted. What is stored counts if it was made with the
-    settings of now, from what is here now. Each run is in a process of its own, with
-    one thread.
+    settings of now, from what is here now. Each run is a process with one thread.
     """
     experiment = import_module(f"tools.experiments.{name}")
     path, settings = folder / f"{name}.json", experiment.SETTINGS

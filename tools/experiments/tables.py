@@ -11,7 +11,7 @@ from utils.slides import stored
 
 HEAD = """# What was measured
 
-Written by `python -m tools.experiments.tables` from the files beside it. Each file has
+Written by `python -m tools.experiments.tables` from most files beside it. Each file has
 every run, the settings, the commit, the date, the versions and the checksums of what
 was read. Here a row is an arm at one budget, at the learning rate with the lowest
 validation loss. The lowest and the highest figure of its seeds are given; a list is
