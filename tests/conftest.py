@@ -5,8 +5,8 @@ import signal
 import sys
 import warnings
 
-import hypothesis
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Several workers share the cores: one thread each, and for what they start.
 if WORKER := os.environ.get("PYTEST_XDIST_WORKER"):
@@ -23,11 +23,16 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 # The same examples in every run, few of them unless one asks for more, and no limit on
 # seconds: machines differ.
-examples = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 25))
-hypothesis.settings.register_profile(
-    "course", derandomize=True, deadline=None, max_examples=examples
+n = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 25))
+slow = HealthCheck.too_slow, HealthCheck.data_too_large
+settings.register_profile(
+    "course",
+    derandomize=True,
+    deadline=None,
+    max_examples=n,
+    suppress_health_check=slow,
 )
-hypothesis.settings.load_profile("course")
+settings.load_profile("course")
 
 
 def pytest_xdist_auto_num_workers():

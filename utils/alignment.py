@@ -69,7 +69,7 @@ def word_shares(text, lengths, ends=None):
     """
     if ends is None:
         ends = [word.end() for word in re.finditer(r"\S+", text)]
-    first = sum(lengths) - len(text.encode())
+    first = max(0, sum(lengths) - len(text.encode()))
     word_stops = [first + len(text[:end].encode()) for end in ends[:-1]]
     piece_stops = list(accumulate(lengths, initial=0))
     edges = torch.tensor([0, *word_stops, piece_stops[-1]][: len(ends) + 1])

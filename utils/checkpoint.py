@@ -47,10 +47,11 @@ def save_checkpoint(path, model, src_vocab, tgt_vocab, trainer=None, notes=None)
         )
     with torch.random.fork_rng(devices=[]):  # building a model draws numbers
         built = build_model(**model.config)
-    if [*map(type, model.modules())] != [*map(type, built.modules())]:
+    own, its = ([*map(type, one.modules())] for one in (model, built))
+    if own != its or [*model.buffers()]:
         raise ValueError(
-            "this model can't be saved: its parts aren't those that its config builds. "
-            "Make it a kind of its own, an entry in utils.models.KINDS"
+            "this model can't be saved: its parts aren't those that its config builds, "
+            "or have buffers. Make it a kind of its own, an entry in utils.models.KINDS"
         )
     require_fit(model, src_vocab, tgt_vocab)
     if trainer is not None and trainer.model is not model:

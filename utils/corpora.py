@@ -126,8 +126,7 @@ def load_tsv(
     the quotation marks round columns; "auto" takes away those of Excel. corpus.findings
     says what was done, and what may be wrong. Raises ValueError for options out of
     range, UTF-16 and columns of numbers and, naming file and line, for bad lines. With
-    skip_bad_lines, those are left out: not UTF-8, too long, with too few columns or an
-    empty side.
+    skip_bad_lines, those are left out: not UTF-8, too long, columns or a side missing.
     """
     languages, path, bad = check_direction(source, target), files.find_file(path), {}
     lines = files.read_lines(path, bad)
@@ -179,6 +178,8 @@ def _make(name, languages, read, held_out, skip_bad_lines, seed=0, findings=()):
         findings += [f"{split}: " * (len(read) > 1) + finding for finding in found]
     splits, repeats = data_check.without_repeats(splits)
     names = [split for split in HELD_OUT if split not in splits]
+    if held_out and not names:
+        raise ValueError("held_out cuts splits from train, and both others are given")
     splits |= split_pairs(splits["train"], names, held_out, seed)
     splits = {split: splits[split] for split in ("train", *HELD_OUT)}
     return Corpus(name, *languages, splits, findings + repeats)

@@ -160,8 +160,7 @@ def cut(items: list, size: int) -> list[list]:
 class BatchLoader:
     """Batches of pairs, in an order that depends on the seed and the epoch alone.
 
-    alpha: above 0, each epoch cuts every text anew by `SubwordVocab.sample`, which
-    depends on the same.
+    alpha: above 0, each epoch cuts every text anew by `SubwordVocab.sample`.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ def read_columns(lines, columns, quotes, path, bad):
         if len(own) != usual:
             found.append((f"unlike most, which have {usual} columns", number))
     if columns and not all(str(column).isdecimal() for column in columns):
-        del rows[1]
+        rows.pop(1, None)
     alike = zip(*(own for own in fields if len(own) == usual), strict=True)
     text = [number for number, own in enumerate(alike, 1) if not are_numbers(own)]
     if len(text) > 1 and not {*places} <= {*text}:
@@ -136,8 +136,7 @@ def without_repeats(splits):
     """Splits that share no pair, each pair of train once; and findings.
 
     A pair stays in test, else in valid. What repeats within these two stays as well, so
-    that their scores can be compared with published ones. Raises ValueError if none is
-    left in train.
+    that their scores compare with published ones. Raises ValueError if one stays empty.
     """
     kept, first, findings = {name: [] for name in splits}, {}, []
     for split in ("test", "valid", "train"):
@@ -151,8 +150,8 @@ def without_repeats(splits):
                 who = "an earlier line" if other == split else other
                 repeats.append((f"left out: a pair that {who} has", pair.line))
         findings += by_kind(repeats, f"{split}: " * (len(splits) > 1))
-    if not kept["train"]:
-        raise ValueError(f"no pair is left to train on; {'; '.join(findings)}")
+    if empty := [split for split in splits if not kept[split]]:
+        raise ValueError(f"no pair is left for {empty[0]}; {'; '.join(findings)}")
     return kept, findings
 
 

@@ -185,10 +185,10 @@ def exact_search(
 
     One sentence: source (1, S), source_lens (1,) -> ids (T,), log-probability, and True
     unless more than max_rows beginnings were followed: then the best found. A beam's
-    result is the bound: what is less probable than it can't become better. So for a
-    bound of probability p, fewer than 1 / p beginnings of one length are open. The best
-    `part` of them are followed to their ends before the next, so that the bound rises
-    soon. (Stahlberg and Byrne, 2019, follow one at a time.)
+    result, even one that max_steps cuts, is the bound: what is less probable can't
+    become better. So for a bound of probability p, fewer than 1 / p beginnings of one
+    length are open. The best `part` of them are followed to their ends before the next,
+    so that the bound rises soon. (Stahlberg and Byrne, 2019, follow one at a time.)
     """
     ids, log_probs, _ = beam_search(model, source, source_lens, beam_size, max_steps)
     best, bound, seen = ids[0], log_probs.item(), 0
@@ -243,14 +243,14 @@ def require_attention(weights):
         )
 
 
-def require_room(sentence, ids, name, most=MAX_SOURCE):
-    """ValueError, in words, unless a sentence has a word, and at most so many ids."""
+def require_room(sentence, ids, name):
+    """ValueError, in words, unless a sentence has a word, and not too many ids."""
     if not ids or isinstance(sentence, str) and not sentence.strip():
         raise ValueError(f"there is nothing to translate: {name} has no word")
-    if len(ids) > most:
+    if len(ids) > MAX_SOURCE:
         raise ValueError(
             f"{name} has {len(ids)} words, or pieces of words, for the model; 1 to "
-            f"{most} can be translated: split a longer one at its full stops"
+            f"{MAX_SOURCE} can be translated: split a longer one at its full stops"
         )
 
 

@@ -179,8 +179,7 @@ def _is_drawn(character):
 def drawable(panels):
     """Heatmaps with "fonts" for their words. What can't be drawn right is a number.
 
-    panels: dicts with source, target and title. One warning says what each number
-    stands for.
+    panels: dicts with source, target and title. One warning explains the numbers.
     """
     fonts, numbers = dict.fromkeys(font_families()), {}
 

@@ -80,7 +80,7 @@ def read_lines(path: Path, bad=None, sha256=None, advice="") -> list[str]:
             f"{path} holds more than {LARGEST_FILE // 2**20} MB of text, which is "
             "the most that is read: take its first lines as a file of their own"
         )
-    if data.startswith((*UTF16_MARKS, b"PK")) or b"\0" in data[:1000]:
+    if data.startswith((*UTF16_MARKS, b"PK\3\4")) or b"\0" in data[:1000]:
         raise ValueError(
             f"{path} is UTF-16, a zip, a workbook, or no text at all: it begins with "
             f"{data[:2].hex(' ').upper()}. Save it as text, with the encoding UTF-8"

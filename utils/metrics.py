@@ -39,8 +39,8 @@ def gain_range(ours, theirs, references, samples=1000, seed=0) -> tuple[float, f
     drawn = rng.integers(n, size=(samples, n))
     scorer, bleus = BLEU(tokenize="none", force=True), []
     for side in (ours, theirs):
-        pairs = zip(side, references, strict=True)
-        found = [scorer.corpus_score([" ".join(a)], [[" ".join(b)]]) for a, b in pairs]
+        found = _sentences("translations", side), _sentences("references", references)
+        found = [scorer.corpus_score([a], [[b]]) for a, b in zip(*found, strict=True)]
         # What BLEU adds up: n-grams found, n-grams, words of both sides.
         counts = np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
         sums = (counts[rows].sum(axis=0).tolist() for rows in drawn)
@@ -56,8 +56,7 @@ def text_scores(hypotheses, references, lang=None) -> dict[str, float | str]:
     bleu: letter case counts; bleu_lower: it doesn't; chrf: chrF2. BLEU's tokens are
     sacrebleu's own, so figures compare with other people's: 13a, by character where
     lang has no spaces, intl where most letters of the references are of a script that
-    13a knows no punctuation of; signature says how it was made. Takes and raises what
-    `bleu` does.
+    13a knows no punctuation of; signature: how it was made. Errors are those of `bleu`.
     """
     letters = [c for text in references for c in text if c.isalpha()]
     known = sum(c < KNOWN_TO_13A for c in letters) >= len(letters) / 2
@@ -185,7 +184,7 @@ def quality_by_length(lengths, hypotheses, references, buckets) -> list[BucketSc
     for different numbers of sentences, or a length that isn't in just one bucket.
     """
     rows = list(zip(lengths, hypotheses, references, strict=True))
-    for number, length in enumerate(lengths):
+    for number, (length, *_) in enumerate(rows):
         if (homes := sum(low <= length <= high for low, high in buckets)) != 1:
             raise ValueError(
                 f"sentence {number} has length {length}, which is in {homes} of the "

@@ -76,8 +76,7 @@ class Settings(Machine):
     def for_text(cls, num_pairs, **chosen):
         """Settings for so many training pairs; what is chosen stays as it is.
 
-        About as many updates as Multi30k gets in 12 epochs, in smaller batches where
-        there is little text.
+        As many updates as Multi30k gets in 12 epochs; smaller batches of little text.
         """
         size = 64 if num_pairs >= 5000 else 32 if num_pairs >= 1000 else 16
         given = {"batch_size": size} | chosen
@@ -129,13 +128,12 @@ def choose_loss(settings, model, device):
     return batch_loss
 
 
-def fit(corpus, settings, start=None, store=None, loss_function=None, progress=True):
+def fit(corpus, settings, start=None, store=None, progress=True):
     """Train a translator on corpus["train"], judged by corpus["valid"] -> Fitted.
 
     Pairs that are too long are left out. start: a Checkpoint to start from; ValueError
     if it is of other languages. store: a `utils.train.Store`, which stores each epoch
-    and says how it went, and from which a training is resumed; without one, the model
-    is in memory alone. loss_function: in place of the settings' own.
+    and says how it went, and from which a training is resumed; None: nothing is stored.
     """
     (rank, world), device = join_processes(), settings.start()
     if store:
@@ -149,7 +147,7 @@ def fit(corpus, settings, start=None, store=None, loss_function=None, progress=T
     corpus, long = without_long(corpus, *vocabs, MAX_SOURCE)
     torch.manual_seed(settings.seed)
     model = (start.model.float() if start else make_model(settings, vocabs)).to(device)
-    loss = loss_function or choose_loss(settings, model, device)
+    loss = choose_loss(settings, model, device)
     by = "hand" if loss is by_hand.loss else "PyTorch"
     where = f"{device} with --threads {settings.threads}, in {settings.precision}"
     findings = [*corpus.findings, *long, f"computed on {where}, the gradient by {by}"]

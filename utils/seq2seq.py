@@ -77,7 +77,7 @@ class Decoder(nn.Module):
 
     A decoder has an `embedding`, a `dense` layer, and two methods of its own:
     init_state: what the encoder returned, the source lengths (B,) -> the first state;
-    unroll: words (B, T, E), a state -> what `dense` reads (B, T, H), the new state.
+    unroll: words (B, T, E), a state -> what `dense` reads (B, T, …), the new state.
     """
 
     def forward(self, X, state, real=None):

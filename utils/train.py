@@ -13,7 +13,7 @@ import shlex
 import signal
 import sys
 import warnings
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from math import inf
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from utils.checkpoint import load_checkpoint, require_equal, save_checkpoint
 from utils.corpora import load_multi30k, load_parallel, load_tsv
 from utils.data import Pair
-from utils.data_check import is_long
+from utils.data_check import is_long, without_repeats
 from utils.decoding import MAX_SOURCE, translate
 from utils.files import in_words, model_file
 from utils.metrics import text_scores
@@ -83,8 +83,13 @@ class Job(Options):
             raise ValueError(f"{dashed(name)} is not for {dashed(way)}")
         how = {name: given[name] for name in given if name in takes}
         corpus = load(self.tsv, **how) if self.tsv else load(**how)
-        for pairs in corpus.splits.values() if self.lower_case else ():
-            pairs[:] = [Pair(*map(str.lower, p[:2]), *p[2:]) for p in pairs]
+        if self.lower_case:
+            for pairs in corpus.splits.values():
+                pairs[:] = [Pair(*map(str.lower, p[:2]), *p[2:]) for p in pairs]
+            splits, found = without_repeats(
+                corpus.splits
+            )  # some differed by case alone
+            corpus = replace(corpus, splits=splits, findings=[*corpus.findings, *found])
         return corpus
 
 

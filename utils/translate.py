@@ -147,7 +147,8 @@ def draw(path, found, count):
     from utils.plotting import show_heatmap  # here, since it takes a while
 
     if count != 1 or found is None:
-        raise ValueError(f"--heatmap draws one sentence, and there are {count:,} lines")
+        why = "it is lost" if count == 1 else f"there are {count:,} lines"
+        raise ValueError(f"--heatmap draws one sentence, and {why}")
     require_attention(found.attention_weights)
     with warnings.catch_warnings(record=True) as said:
         sides = map(drawn, (found.source_tokens, found.tokens))

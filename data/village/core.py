@@ -2,8 +2,7 @@
 
 A sentence is drawn once, as a tree of nodes, and written by a renderer a language.
 Each word carries marks that name what it stands for. Words of two languages are
-linked when they share a mark: surely if both carry it plainly, else perhaps (see
-`links`).
+linked when they share a mark: surely if both carry it plainly, else perhaps: `links`.
 """
 
 from dataclasses import dataclass, field, replace

@@ -3,9 +3,7 @@
 import os
 from pathlib import Path
 
-import hypothesis
 import pytest
-from hypothesis import HealthCheck
 
 from utils.files import DATA_VARIABLE
 
@@ -16,11 +14,6 @@ def needs(name):
     present = bool(folder) and (Path(folder) / name).exists()
     reason = f"no {name} in the folder that {DATA_VARIABLE} names"
     return pytest.mark.skipif(not present, reason=reason)
-
-
-tries = hypothesis.settings(
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 def refusals(*rows):

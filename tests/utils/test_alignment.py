@@ -70,6 +70,7 @@ def test_word_weights_by_hand():
     (shared,) = word_shares("我是", [7], [1, 2]).tolist()
     assert shared == pytest.approx([4 / 7, 3 / 7])
     assert word_shares("", [1]).shape == (1, 0)
+    assert word_shares("a b\ufffd", [2, 2, 1]).sum(dim=0).min() > 0  # a byte alone
 
 
 def test_a_model_without_attention_looks_nowhere():

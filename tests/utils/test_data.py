@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 import torch
-from helpers import refusals, tries
+from helpers import refusals
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,7 +64,6 @@ def rows_of(batches):
 LENGTHS = st.integers(1, 9)
 
 
-@tries
 @given(
     st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=60),
     st.integers(1, 8),

@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from helpers import needs, tries
+from helpers import needs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +73,6 @@ def test_lines_beside_another_translation_are_noticed():
 cells = st.text(st.sampled_from('ab",\u00a0 '), min_size=1).filter(str.strip)
 
 
-@tries
 @given(st.lists(st.tuples(cells, cells), min_size=1), st.booleans())
 def test_what_excel_writes_comes_back(rows, all_quoted):
     """By Python's csv module, which quotes as Excel does, or quotes all."""

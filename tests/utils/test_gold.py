@@ -4,7 +4,7 @@ import hashlib
 import re
 
 import pytest
-from helpers import needs, tries
+from helpers import needs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +17,6 @@ from utils.metrics import alignment_error_rate
 LINKS = st.frozensets(st.tuples(st.integers(0, 99), st.integers(0, 99)))
 
 
-@tries
 @given(LINKS, LINKS)
 def test_links_come_back_in_either_direction(sure, possible):
     text = write_links(sure, possible)

@@ -70,8 +70,9 @@ def test_the_range_of_a_gain_is_that_of_bleu_on_drawn_sentences():
         a, b, c = ([side[i] for i in rows] for side in (ours, theirs, references))
         gains.append(bleu(a, c) - bleu(b, c))
     expected = np.percentile(gains, [2.5, 97.5]).tolist()
-    found = gain_range(ours, theirs, references, samples=50, seed=3)
-    assert found == pytest.approx(expected)
+    for side in (ours, map(" ".join, ours)):  # lists of words, or strings
+        found = gain_range(side, theirs, references, samples=50, seed=3)
+        assert found == pytest.approx(expected)
 
 
 def test_exact_match_counted_by_hand():
@@ -141,7 +142,7 @@ def test_quality_by_length_by_hand():
     good, bad = "a b c d".split(), "w x y z".split()
     hypotheses, references = [good, good, bad, bad], [good] * 4
     buckets = [(1, 3), (4, 5), (6, 8), (9, 9)]
-    rows = quality_by_length([5, 3, 9, 5], hypotheses, references, buckets)
+    rows = quality_by_length(iter([5, 3, 9, 5]), hypotheses, references, buckets)
     scores = [100, bleu([good, bad], [good, good]), math.nan, 0]
     assert [row.label for row in rows] == ["1–3", "4–5", "6–8", "9"]
     assert [row.score for row in rows] == pytest.approx(scores, nan_ok=True)

@@ -186,7 +186,7 @@ def test_the_mean_of_the_gradients_is_that_of_the_whole_batch(size):
         torch.testing.assert_close(sum(both) / 2, whole, atol=1e-6, rtol=1e-4)
 
 
-def test_new_tensors_are_made_on_the_device_of_the_training():
+def test_batches_are_made_on_the_default_device():
     """With meta, a device without numbers, in place of a graphics card."""
     pairs, vocabs = toy()
     with torch.device("meta"):

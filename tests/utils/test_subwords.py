@@ -4,7 +4,7 @@ import math
 
 import pytest
 import sentencepiece
-from helpers import refusals, tries
+from helpers import refusals
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -39,7 +39,6 @@ def vocab(request):
 PIECES = SubwordVocab.train(["the kitchen cat kicks ten chicks then"] * 9, "en", 300)
 
 
-@tries
 @given(st.text(max_size=60) | st.lists(st.sampled_from(LINES_OF_ALL)).map("".join))
 @example("")
 @example(" ▁▁ a ")

@@ -146,7 +146,7 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     """A pair that is too long is left out; in the test split it counts as empty."""
     lines = [line.split("\t") for line in Path("pairs.tsv").read_text().splitlines()]
     options = [NEW.replace("--tsv pairs.tsv", "--lower-case"), "--out two # a remark"]
-    parts = {"train": lines[:90], "valid": lines[90:], "test": []}
+    parts = {"train": lines[:90], "valid": [*lines[90:], ["y Y", "TEST"]], "test": []}
     for split, part in parts.items():
         part = [*part, ["x " * MAX_SOURCE, f"Long {split}."], ["Y y", split]]
         for end, side in zip(("en", "fr"), zip(*part, strict=True), strict=True):
@@ -155,7 +155,8 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     Path("options").write_text("\n".join(options), "utf-8")
     printed = run("@options")
     assert "train 91, valid 31, test 2" in printed[0]
-    said = "".join(printed[1:6])
+    said = "".join(printed[1:7])
+    assert "valid: 1 line left out: a pair that test has (line 31)" in said
     assert "train: 1 line of more than 200 pieces left out" in said
     assert "test: 1 line of more than 200 pieces counted as an empty" in said
     stored = load_checkpoint("two.safetensors")
@@ -229,6 +230,7 @@ REFUSED = {
 
 def test_what_does_not_work(trained, monkeypatch, capsys):
     monkeypatch.chdir(trained[0])
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
     for words, message in REFUSED.items():
         assert message in refused(words, capsys)
     there = {"pairs.tsv", "new.lock", *(f"model.{end}" for end in ENDINGS)}

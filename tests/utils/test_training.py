@@ -192,16 +192,6 @@ def test_an_interrupt_costs_the_epoch_that_it_breaks(tmp_path):
         assert again.losses[:4] == losses
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory):
-    """A checkpoint in the middle of a training with a running mean."""
-    path = tmp_path_factory.mktemp("good") / "model.safetensors"
-    trainer, vocabs = setup(averaging=0.9)
-    trainer.fit(lambda trainer: True, progress=False)
-    save_checkpoint(path, trainer.model, *vocabs, trainer=trainer)
-    return path
-
-
 MOMENT = "exp_avg of decoder.dense.bias"
 DAMAGED = {
     "no training": (lambda h, t: h.update(training=None), "no training to resume"),

@@ -160,6 +160,7 @@ def test_a_heatmap_is_of_one_sentence(command, tmp_path, capsys):
     command("--heatmap", path, lines=SENTENCES[:1])
     assert path.read_bytes().startswith(b"\x89PNG")
     command("--heatmap", path, ending="draws one sentence, and there are 3 lines")
+    command("--heatmap", path, lines=[""], ending="draws one sentence, and it is lost")
     hebrew = Translation("שלום", ["שלום"], ["a"], torch.ones(1, 1), [], [])
     translate.draw(path, hebrew, 1)
     assert capsys.readouterr().err.startswith("In the heatmap, numbers stand for")

@@ -4,7 +4,6 @@ pages/is_the_heatmap_right.md has their names in braces. What it says of one sen
 words is asserted here, so that `make site` fails where that no longer holds.
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 from statistics import mean, mode
@@ -22,6 +21,7 @@ from utils.decoding import translate
 from utils.gold import gold_links
 from utils.models import build_model
 from utils.plotting import plot_curves, show_heatmap
+from utils.slides import stored
 from utils.text import detokenize
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -40,10 +40,9 @@ def loaded(name):
     return model, vocabs
 
 
-def stored(name, **arm):
+def runs_of(name, **arm):
     """The stored runs of an arm, one of each seed, at the arm's own learning rate."""
-    runs = json.loads((DATA / "results" / f"{name}.json").read_text("utf-8"))["runs"]
-    own = [run for run in runs if arm.items() <= run["run"].items()]
+    own = [run for run in stored(name)["runs"] if arm.items() <= run["run"].items()]
     rate = mode(run["run"].get("lr") for run in own)
     return [run for run in own if run["run"].get("lr") == rate]
 
@@ -148,7 +147,7 @@ def of_erasing():
     title = "no attention: which word's erasure harms most"
     picture, right = with_gold(harm, pair, title=title)
     hits = {
-        f"{name}_hits": mean(r["erased_gold"] for r in stored("choices", **arm))
+        f"{name}_hits": mean(r["erased_gold"] for r in runs_of("choices", **arm))
         for name, arm in (
             ("untrained", {"arm": "untrained"}),
             ("fixed", {"arm": "fixed context", "num_epochs": 4}),
@@ -175,7 +174,7 @@ def of_length():
     made = translate(model, " ".join(pair.source), *vocabs)
     assert "neighbour" in pair.source and "voisin" not in made.tokens
     runs = {
-        most: stored("long_sentences", arm=f"attention, {most}", times=3)
+        most: runs_of("long_sentences", arm=f"attention, {most}", times=3)
         for most in (15, 30)
     }
     skips = {
@@ -203,7 +202,7 @@ def of_length():
 def page():
     """What stands for the names in braces on the page: {name: number, text or Axes}."""
     torch.set_num_threads(1)  # small models: more threads only wait for each other
-    real, *_ = json.loads((DATA / "results/gold.json").read_text("utf-8"))["runs"]
+    real, *_ = stored("gold")["runs"]
     return {
         **of_reading(),
         **of_erasing(),
