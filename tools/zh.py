@@ -210,6 +210,7 @@ def main(command="build", *paths):
         if not (data := ROOT / "build" / "data").exists():
             data.symlink_to("../data")  # what a notebook finds as `../data`
         return
+    assert command == "update", "build, or update [FILES OF notebooks/zh]"
     for path in map(Path, paths or [*sorted(CHINESE.rglob("*.po")), MESSAGES]):
         name, notebook, po = opened(path.resolve())
         po = update(notebook, po)

@@ -159,7 +159,7 @@ def check_scores(X, valid_lens):
             f"got {X.dtype} of shape {tuple(X.shape)}"
         )
     B, Q, _ = X.shape
-    if valid_lens is not None and tuple(valid_lens.shape) not in ((B,), (B, Q)):
+    if torch.is_tensor(valid_lens) and tuple(valid_lens.shape) not in ((B,), (B, Q)):
         raise ValueError(
             f"valid_lens must have shape ({B},) or ({B}, {Q}) for scores of shape "
             f"{tuple(X.shape)}, got {tuple(valid_lens.shape)}"

@@ -50,7 +50,11 @@ def loss(model, batch, label_smoothing=0.0):
     Raises ValueError for a model that isn't computed here, and what `batch_loss` raises
     for a batch.
     """
-    require_known(model)
+    for why in differences(model):
+        raise ValueError(
+            f"the gradient by hand doesn't compute this model: {why}. Train it with "
+            "utils.training.batch_loss, the model's own forward"
+        )
     encoder, decoder = model.encoder, model.decoder
     seq2seq.check_ids(batch.target_in, decoder.embedding.num_embeddings, "the target")
     # Longest target first, so each step is one of the first few sentences.
@@ -66,15 +70,6 @@ def loss(model, batch, label_smoothing=0.0):
     states, contexts = attention_states(decoder, words, state, has_word)
     logits = decoder.dense(decoder.output(states, contexts, words))
     return masked_cross_entropy(logits, batch.target_out.T[has_word], label_smoothing)
-
-
-def require_known(model):
-    """ValueError, in words, unless `loss` computes what this model computes."""
-    for why in differences(model):
-        raise ValueError(
-            f"the gradient by hand doesn't compute this model: {why}. Train it with "
-            "utils.training.batch_loss, the model's own forward"
-        )
 
 
 def differences(model):

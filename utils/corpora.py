@@ -111,11 +111,10 @@ def load_tsv(
     target="fr",
     columns=None,
     held_out=None,
-    seed=0,
     skip_bad_lines=False,
     quotes="auto",
 ) -> Corpus:
-    """A tab-separated file of sentence pairs, such as Tatoeba's, split by seed.
+    """A tab-separated file of sentence pairs, such as Tatoeba's, split by a fixed seed.
 
     path: .txt, .tsv or .gz; a relative path is also looked up in the folder that the
     environment variable LEARNING_TO_ALIGN_DATA names. columns: those of source and
@@ -132,7 +131,7 @@ def load_tsv(
     lines = files.read_lines(path, bad)
     rows, findings = data_check.read_columns(lines, columns, quotes, path, bad)
     read = {"train": (rows, path, bad)}
-    return _make(path.name, languages, read, held_out, skip_bad_lines, seed, findings)
+    return _make(path.name, languages, read, held_out, skip_bad_lines, findings)
 
 
 def load_parallel(
@@ -170,7 +169,7 @@ def load_parallel(
     return _make(name, languages, read, held_out, skip_bad_lines)
 
 
-def _make(name, languages, read, held_out, skip_bad_lines, seed=0, findings=()):
+def _make(name, languages, read, held_out, skip_bad_lines, findings=()):
     """A Corpus of what was read of each split; those that lack are cut from train."""
     splits, findings = {}, [*findings]
     for split, (rows, where, bad) in read.items():
@@ -180,7 +179,7 @@ def _make(name, languages, read, held_out, skip_bad_lines, seed=0, findings=()):
     names = [split for split in HELD_OUT if split not in splits]
     if held_out and not names:
         raise ValueError("held_out cuts splits from train, and both others are given")
-    splits |= split_pairs(splits["train"], names, held_out, seed)
+    splits |= split_pairs(splits["train"], names, held_out)
     splits = {split: splits[split] for split in ("train", *HELD_OUT)}
     return Corpus(name, *languages, splits, findings + repeats)
 

@@ -109,6 +109,7 @@ export function mount(root, { models, sentences, gold, glosses, rowByRow }, load
       model = ready;
     } catch (error) {
       loaded.delete(name);
+      if (name !== into.value) return; // another one was chosen meanwhile
       found.hidden = true;
       return tell(say("The model can't be used: {0}.", error.message));
     }

@@ -31,6 +31,8 @@ SHIPPED = {  # files in data/models, of those that a page runs
     "French": "village-en-fr.safetensors",
     "Chinese": "village-en-zh.safetensors",
 }
+PLAIN = {"num_layers": 1, "bidirectional": True, "enc_hiddens": None}
+PLAIN |= {"score": "additive", "place": "monotonic"}  # where the config names them
 
 
 def explore(model, text, src_vocab, tgt_vocab, forced):
@@ -118,11 +120,10 @@ class Explorer:
         for name, (model, *_) in models.items():
             config = getattr(model, "config", {})
             runs = config.get("kind") in ("attention", "local")
-            if not runs or config["num_layers"] != 1 or not config["bidirectional"]:
+            if not runs or any(config.get(k, v) != v for k, v in PLAIN.items()):
                 raise ValueError(
                     f"The explorer can't run {name!r}. It runs models of the kinds "
-                    f"'attention' and 'local' with num_layers=1, bidirectional=True; "
-                    f"this one has {config}."
+                    f"'attention' and 'local' with {PLAIN}; this one has {config}."
                 )
         self.models, self.sentences, self.pairs = models, sentences, pairs
         self.ax = ax

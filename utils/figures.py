@@ -11,6 +11,7 @@ import sys
 import unicodedata
 import warnings
 from functools import cache
+from numbers import Number
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -47,6 +48,9 @@ def _described(ax):
 
 def _heatmap(ax):
     weights = np.asarray(ax.images[0].get_array())
+    if weights.ndim != 2:
+        yield f"A picture of {weights.shape[1]} times {weights.shape[0]} pixels."
+        return
     rows, columns = map(_labels, (ax.yaxis, ax.xaxis), weights.shape)
     yield (
         f"{len(rows)} rows{_name(ax.get_ylabel())}, "
@@ -76,7 +80,7 @@ def _curves(ax):
             places.setdefault(n, []).append(word)
         said = [
             f"{' and '.join(words)} {y[n]:.3g} at "
-            + (x[n] if isinstance(x[n], str) else f"{x[n]:.4g}")
+            + (f"{x[n]:.4g}" if isinstance(x[n], Number) else str(x[n]))
             for n, words in places.items()
         ]
         yield f"{'A line' if name.startswith('_') else name}: {', '.join(said)}."
@@ -85,7 +89,7 @@ def _curves(ax):
 def _bars(ax, containers):
     upright = containers[0].orientation == "vertical"
     axis, along = (ax.xaxis, ax.yaxis) if upright else (ax.yaxis, ax.xaxis)
-    for container in containers:
+    for container in filter(len, containers):
         sizes = list(container.datavalues)
         names = _labels(axis, len(sizes))
         largest = max(np.abs(np.nan_to_num(sizes)).max(), 1e-9)

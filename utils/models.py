@@ -168,6 +168,8 @@ def transformer(
     paper. num_hiddens is even, and the heads can share it out evenly.
     """
     transformers.head_size(num_hiddens, num_heads)
+    if num_hiddens % 2:
+        raise ValueError(f"num_hiddens must be even: sines, cosines; got {num_hiddens}")
     sizes = num_hiddens, num_heads, num_layers, num_ffn or 4 * num_hiddens, dropout
     encoder = transformers.TransformerEncoder(src_vocab_size, *sizes)
     decoder = transformers.TransformerDecoder(tgt_vocab_size, *sizes)

@@ -280,14 +280,14 @@ def run(given, out):
 def main(arguments=None):
     open_streams()
     parser = make_parser("python -m utils.train", "Train a translator.", Job, Settings)
-    given = vars(parser.parse_args(arguments))
-    out = given.get("out", "").removesuffix(".safetensors")
-    if not out or Path(out).is_dir() or out.endswith("/"):
-        parser.error("--out is needed, a path that ends in a name for the model")
-    if "resume" in given and given.keys() & {"overwrite", "from_"}:
-        parser.error("--resume goes without --overwrite and --from")
-    number = os.environ.get("RANK", "0").lstrip("0")  # of several processes; "": first
     try:
+        given = vars(parser.parse_args(arguments))
+        out = given.get("out", "").removesuffix(".safetensors")
+        if not out or Path(out).is_dir() or out.endswith("/"):
+            parser.error("--out is needed, a path that ends in a name for the model")
+        if "resume" in given and given.keys() & {"overwrite", "from_"}:
+            parser.error("--resume goes without --overwrite and --from")
+        number = os.environ.get("RANK", "0").lstrip("0")  # of several; "": the first
         with FileLock(f"{out}.lock{number}", timeout=0):
             run(given, out)
     except Timeout:

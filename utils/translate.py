@@ -170,9 +170,8 @@ def main(arguments=None):
         Search,
     )
     parser.add_argument("model", help="a file that python -m utils.train has written")
-    given = vars(parser.parse_args(arguments))
     try:
-        if run(given):
+        if run(vars(parser.parse_args(arguments))):
             sys.exit(1)
     except BrokenPipeError:  # who reads has read enough, as `head` does
         sys.stderr.close()

@@ -20,6 +20,8 @@ export function readModel(buffer) {
   for (const [name, { dtype, shape, data_offsets }] of Object.entries(entries)) {
     const [from, to] = data_offsets.map((offset) => 8 + size + offset);
     const bytes = buffer.slice(from, to);
+    if (dtype !== "F16" && dtype !== "F32")
+      throw new Error(`a page reads numbers of 16 or 32 bits, not ${dtype}`);
     const data = dtype === "F16"
       ? Float32Array.from(new Uint16Array(bytes), fromHalf) : new Float32Array(bytes);
     weights[name.replace(/^model\./, "")] = { data, columns: shape[1] };
@@ -98,12 +100,13 @@ export function softmax(scores) {
 
 export class Translator {
   constructor(weights, { config, src_vocab, tgt_vocab }) {
-    const { kind, bidirectional, num_layers, reach } = config;
-    const runs = kind === "attention" || (kind === "local" && "reach" in config);
+    const { kind, bidirectional, num_layers, score = "additive" } = config;
+    const runs = ["attention", "local"].includes(kind) && score === "additive";
+    const reach = kind === "local" ? config.reach ?? 5 : Infinity;
     const plain = bidirectional && num_layers === 1 && config.place !== "predicted";
     if (!runs || !plain || weights["decoder.bridge.map.weight"])
       throw new Error(`a page can't run this model: ${JSON.stringify(config)}`);
-    Object.assign(this, { weights, reach: reach ?? Infinity, lang: tgt_vocab[0] });
+    Object.assign(this, { weights, reach, lang: tgt_vocab[0] });
     [this.source, this.target] = [src_vocab[1], tgt_vocab[1]];
     this.sourceIds = new Map(this.source.map((word, id) => [word, id]));
     this.targetIds = new Map(this.target.map((word, id) => [word, id]));

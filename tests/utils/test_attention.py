@@ -106,6 +106,7 @@ test_what_does_not_fit_is_answered_in_words = refusals(
     (lambda: masked_softmax(SCORES_OF_4, torch.tensor([1, 5])), "0 and 4.*got 5"),
     (lambda: masked_softmax(SCORES_OF_4, torch.tensor([-1, 2])), "got -1"),
     (lambda: masked_softmax(SCORES_OF_4, FLOATS), TypeError, "got torch.float64"),
+    (lambda: masked_softmax(SCORES_OF_4, [4, 4]), TypeError, "lengths, got list"),
     (lambda: length_mask(FLOATS > 0, 4), TypeError, "bool; of a mask, mask.sum"),
     (lambda: length_mask([1, 2], 4), TypeError, "whole numbers, lengths, got list"),
     (lambda: call((1, 1, 2), (1, 2, 3), (1, 2, 3)), r"\(batch, queries, 3"),

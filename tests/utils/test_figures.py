@@ -29,6 +29,8 @@ def test_gold_and_panels_are_named_and_a_long_heatmap_is_cut():
     words = [f"w{n}" for n in range(30)]
     text = alternative_text(show_heatmap(np.eye(30), words, words).figure)
     assert text.endswith("w15: w15 (1.00); and 14 more.")
+    picture = plt.figure().add_subplot().imshow(np.zeros((2, 3, 3)))
+    assert "A picture of 3 times 2 pixels" in alternative_text(picture.figure)
 
 
 def test_curves_say_their_ends_and_extremes():

@@ -242,6 +242,7 @@ def test_wrong_inputs(name, change, message):
         ("dot", {"src_vocab_size": 2.0}, "src_vocab_size must be a whole.*got 2.0"),
         ("dot", {"score": "cosine"}, "score must be one of.*additive.*got 'cosine'"),
         ("transformer", {"num_heads": 3}, "8 hidden units.*3 heads"),
+        ("transformer", {"num_hiddens": 9, "num_heads": 3}, "must be even.*got 9"),
         ("dot", {"attention": nn.Linear(6, 6)}, "attention must be a plain value"),
         ("attention", {"enc_hiddens": 7}, "even size, got 7"),
         ("attention", {"dropout": -0.1}, "dropout must be at least 0 .*, got -0.1"),

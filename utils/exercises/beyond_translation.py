@@ -13,8 +13,12 @@ le chat de <unk> dort | rosa 's cat sleeps | 1 2 0 0 3
 il dort . | he sleeps . | 0 1 2
 """
 LOOKS = [
-    (words, source, torch.eye(len(source))[list(map(int, places))])
-    for words, source, places in (
+    (
+        words,
+        source,
+        0.6 * torch.eye(len(source))[list(map(int, at))] + 0.4 / len(source),
+    )
+    for words, source, at in (
         (side.split() for side in row.split("|")) for row in LOOKS.strip().splitlines()
     )
 ]

@@ -120,7 +120,7 @@ def all_steps(context, embedded, rnn, state):  # (B, C), (B, T, E) -> (B, T, H)
     """
 The word comes first in your inputs. The GRU's left columns belong to the context.
     (contexts, embedded) => (embedded, contexts)
-Side by side means along the last axis. Here the context follows the words in time.
+Side by side means along the last axis. Here one side follows the other in time.
     dim=-1) => dim=1)
 The context has no axis of time. Where does it need one, and how long?
     .unsqueeze(1).expand(-1, T, -1) =>

@@ -392,7 +392,8 @@ def wrong_shape(came, asked):
 def difference(came, right):
     """What was expected and what came, or what was raised and where: lines."""
     if came.error:
-        message = (str(came.error).strip() or "–").splitlines()[0][:200]
+        words = (str(came.error).strip() or "–").splitlines()
+        message = "".join(words[: 1 + words[0].endswith(":")])[:200]
         lines = [say("It raised {}", f"{type(came.error).__name__}: {message}")]
         where = learners_lines(came.error)[-1:]
         lines = [] if isinstance(came.error, Fault) else lines

@@ -49,8 +49,8 @@ The scores are multiplied by the bell curve. A factor pulls negative scores up.
 
 def _looks(*places, S):
     """Weights (T, S) whose rows look at these places, the others not being 0."""
-    weights = torch.full((len(places), S), 0.5 / S)
-    weights[range(len(places)), list(places)] += 0.5
+    weights = torch.full((len(places), S), 0.7 / S)
+    weights[range(len(places)), list(places)] += 0.3
     return (weights,)
 
 

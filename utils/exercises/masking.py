@@ -84,7 +84,7 @@ There is one position too many: a length of 3 makes the indices 0, 1 and 2 real.
     < valid => <= valid
 There is one position too few: each sentence loses its last word.
     < valid => < -1 + valid
-Every weight is NaN. Is the mask turned round, or is -inf multiplied by the mask?
+Every weight is NaN, or 0. Is the mask turned round, or is -inf multiplied by the mask?
     < valid => >= valid
     X.masked_fill(~real, -torch.inf) => X + ~real * -torch.inf
 Lengths (B,) meet positions (K,). Which shape lets each length meet each position?
@@ -109,7 +109,7 @@ A mask after the division takes the NaN away again. Mend the sum of an empty row
     gradients=True,
     typed=True,
     given=MASK,
-    without=("softmax",),
+    without=("softmax", "Softmax", "log_softmax"),
 )
 
 length_mask = Exercise(

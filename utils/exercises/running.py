@@ -81,7 +81,10 @@ def borrowed(answer, given, without):
             modules = [one for one in known if isinstance(one, ModuleType)]
             todo += known + [getattr(m, name, None) for m in modules for name in own]
             todo += [cell.cell_contents for cell in value.__closure__ or ()]
-            names |= own
+            mine = (one for one in known if isinstance(one, FunctionType))
+            names |= own - {
+                f.__name__ for f in mine if f.__module__ == answer.__module__
+            }
     full = [f"{value.__module__}.{value.__qualname__}" for value in found]
     course = [name for name in full if name.startswith("utils.")]
     return [name for name in course if not name.startswith(given)] + [

@@ -1,6 +1,7 @@
 """The exercises of notebook 06. B sentences, T target positions, V words."""
 
 from collections import namedtuple
+from copy import deepcopy
 
 import torch
 
@@ -91,7 +92,7 @@ def _step_case(seed, H, rate, clip, *words):
     model = seeded(seed, build_model, "attention", 11, 11, H - 1, H)
     ids = [[[*range(10 - n, 10), 2] for n in lens] for lens in words]
     batches = Batch.from_ids(*ids[:2]), Batch.from_ids(*ids[2:])
-    return model, lambda: batches, rate, clip
+    return model, lambda: deepcopy(batches), rate, clip
 
 
 train_step = Exercise(
@@ -161,7 +162,7 @@ def _training_case(seed, H, learning_rate, *words):
     model = seeded(seed, build_model, "attention", 11, 11, H - 1, H)
     ids = [[[*range(10 - n, 10), 2] for n in lens] for lens in words]
     batches = [Batch.from_ids(rows, rows[::-1]) for rows in ids]
-    return model, lambda: batches, learning_rate
+    return model, lambda: deepcopy(batches), learning_rate
 
 
 first_training = Exercise(

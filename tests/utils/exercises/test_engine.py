@@ -61,6 +61,16 @@ def asked(text, *cases, **options):
     return Exercise("small", text, {"It.": cases}, "", **options)
 
 
+def softmax(x):
+    return x.exp() / x.exp().sum(dim=-1, keepdim=True)
+
+
+def test_a_helper_may_have_the_name_of_what_is_to_be_written():
+    text, own = "def f(x):\n    return x.softmax(dim=-1)", lambda x: softmax(x)
+    small = asked(text, (torch.rand(2, 3),), without=("softmax",))
+    assert small(own) and not small(small.made(text))
+
+
 def answer(exercise, function):
     """What an exercise says to a wrong answer, in one line."""
     result = exercise(function)
