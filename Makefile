@@ -36,7 +36,7 @@ help:
 	@echo "make test-newest  run the tests with the newest version of everything"
 	@echo "make test-faults  try many more faults, and notebooks in strange places (an hour)"
 # everyone
-	@echo "make clean      remove .venv and caches"
+	@echo "make clean      remove .venv, build and caches"
 	@echo
 	@echo "The first call makes .venv. PYTHON=python3.12 chooses the Python it is made with,"
 	@echo "LAB_ARGS=--no-browser adds options to JupyterLab."

@@ -13,11 +13,7 @@ le chat de <unk> dort | rosa 's cat sleeps | 1 2 0 0 3
 il dort . | he sleeps . | 0 1 2
 """
 LOOKS = [
-    (
-        words,
-        source,
-        0.6 * torch.eye(len(source))[list(map(int, at))] + 0.4 / len(source),
-    )
+    (words, source, (2 * torch.eye(len(source))[[*map(int, at)]]).softmax(dim=1))
     for words, source, at in (
         (side.split() for side in row.split("|")) for row in LOOKS.strip().splitlines()
     )
