@@ -23,14 +23,13 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 # The same examples in every run, few of them unless one asks for more, and no limit on
 # seconds: machines differ.
-n = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 25))
-slow = HealthCheck.too_slow, HealthCheck.data_too_large
+examples = int(os.environ.get("LEARNING_TO_ALIGN_FAULTS", 25))
 settings.register_profile(
     "course",
     derandomize=True,
     deadline=None,
-    max_examples=n,
-    suppress_health_check=slow,
+    max_examples=examples,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("course")
 

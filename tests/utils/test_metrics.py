@@ -62,9 +62,9 @@ def test_text_is_scored_as_it_is_by_sacrebleus_own_tokens():
 
 
 def test_the_range_of_a_gain_is_that_of_bleu_on_drawn_sentences():
-    references = [[*"abcdef"], [*"bcdeab"], [*"cdefgh"], [*"aabbcd"]]
-    ours = [[*"abcdef"], [*"bcde"], [*"cdxfgh"], [*"aabbc"]]
-    theirs = [[*"abcd"], [*"bcdeab"], [*"cdef"], [*"aabb"]]
+    ours, theirs = "abcdef bcde cdxfgh aabbc", "abcd bcdeab cdef aabb"
+    sides = (side.split() for side in (ours, theirs, "abcdef bcdeab cdefgh aabbcd"))
+    ours, theirs, references = ([[2 * c for c in t] for t in side] for side in sides)
     gains = []
     for rows in np.random.default_rng(3).integers(4, size=(50, 4)):
         a, b, c = ([side[i] for i in rows] for side in (ours, theirs, references))

@@ -180,12 +180,12 @@ def measure(name, folder=RESULTS):
             going = [pool.submit(attempt, experiment.run, settings, run) for run in new]
             for future in as_completed(going):
                 if future.exception():
-                    continue  # it is raised when the others are stored
+                    continue
                 run = new[going.index(future)]
                 entries.append({"run": run, **future.result()})
                 print(name, entries[-1], flush=True)
                 store(path, settings, entries)
-            [future.result() for future in going]
+            [future.result() for future in going]  # raises what a run has raised
     plan = experiment.plan(entries)  # what it doesn't name any more goes
     entries = [entry for run in plan for entry in entries if entry["run"] == run]
     store(path, settings, entries)

@@ -82,9 +82,8 @@ def borrowed(answer, given, without):
             todo += known + [getattr(m, name, None) for m in modules for name in own]
             todo += [cell.cell_contents for cell in value.__closure__ or ()]
             mine = (one for one in known if isinstance(one, FunctionType))
-            names |= own - {
-                f.__name__ for f in mine if f.__module__ == answer.__module__
-            }
+            own -= {f.__name__ for f in mine if f.__module__ == value.__module__}
+            names |= own
     full = [f"{value.__module__}.{value.__qualname__}" for value in found]
     course = [name for name in full if name.startswith("utils.")]
     return [name for name in course if not name.startswith(given)] + [

@@ -255,6 +255,9 @@ def test_changed_arguments():
     assert "your code changed x" in said
     said = answer(both_ends, lambda numbers: ([numbers[0]], [numbers.pop()]))
     assert "your code changed numbers" in said
+    step = exercises.train_step  # a wrong answer spoils nothing for the next one
+    assert not step(lambda _, batch, *rest: batch.target_out.zero_().sum().item())
+    assert step(step.made(step.solution))
 
 
 def test_the_generator_is_left_as_it_was():
