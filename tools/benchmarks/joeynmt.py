@@ -161,6 +161,6 @@ def main(corpus, minutes, rates, rounds=7, num_batches=10, path=report.README):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=15, help="of each training")
-    parser.add_argument("--rates", type=float, nargs="+", default=[0.003, 0.006])
+    parser.add_argument("--minutes", type=float, default=7, help="of each training")
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.003, 0.006, 0.012])
     main(load_multi30k("de", "en"), **vars(parser.parse_args()))
