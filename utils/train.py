@@ -86,7 +86,7 @@ class Job(Options):
         if self.lower_case:
             for pairs in corpus.splits.values():
                 pairs[:] = [Pair(*map(str.lower, p[:2]), *p[2:]) for p in pairs]
-            splits, found = without_repeats(corpus.splits)  # by case alone
+            splits, found = without_repeats(corpus.splits)  # equal but for case
             corpus = replace(corpus, splits=splits, findings=[*corpus.findings, *found])
         return corpus
 
