@@ -18,11 +18,11 @@ def test_the_table_is_written(tmp_path):
     path = tmp_path / "README.md"
     shutil.copy(report.README, path)
     speed.main(TINY, path)
-    text, before = (p.read_text(encoding="utf-8") for p in (path, report.README))
-    assert len(re.findall(r"\| \*\*[-\d.e+]+(?:×| %| sent.*?)\*\* \(", text)) == 5
+    texts = (p.read_text(encoding="utf-8") for p in (path, report.README))
+    written, before = (text.partition("<!-- end of speed -->") for text in texts)
+    assert len(re.findall(r"\| \*\*[-\d.e+]+(?:×| %| s.*?)\*\* \(", written[0])) == 5
     assert "×: **missed**" in report.row("", [1, 3, 2], asked=("at least", 2.5))[2]
-    ends = [t.partition("<!-- end of speed -->")[2] for t in (text, before)]
-    assert ends[0] == ends[1]  # the other table stays
+    assert written[2] == before[2]  # the other tables stay
 
 
 def test_a_notebook_is_measured(tmp_path):
