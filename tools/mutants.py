@@ -87,6 +87,8 @@ def failure(folder, module, mark=""):
 def main(names):
     """Try the mutants of these names, or of modules of these names; of none: all."""
     chosen = [m for m in mutants() if not names or {m.name, m.module} & names]
+    if unknown := names - {name for m in chosen for name in (m.name, m.module)}:
+        raise SystemExit(f"no mutant and no module with mutants: {', '.join(unknown)}")
     caught = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()

@@ -302,14 +302,16 @@ def exchange(pairs, words):
 
 
 def draw_splits(sizes, draw, seed) -> dict[str, list[Pair]]:
-    """sizes[split] pairs from draw(split, rng), all with different sources."""
+    """sizes[split] pairs of draw, all sources different; ValueError: too many asked."""
     seen, splits = set(), {}
     for split, size in sizes.items():
-        rng, pairs = random.Random(f"{seed} {split}"), []
+        rng, pairs, again = random.Random(f"{seed} {split}"), [], 0
         while len(pairs) < size:
             pair = draw(split, rng)
             if pair.source not in seen:
                 seen.add(pair.source)
                 pairs.append(pair)
+            elif (again := again + 1) > 1000 + 20 * len(pairs):
+                raise ValueError(f"{split}: {size} asked, but there are {len(pairs)}")
         splits[split] = pairs
     return splits

@@ -1,6 +1,6 @@
 """The three tasks: what they draw is right, split honestly, and measured rightly."""
 
-from datetime import date, datetime
+from datetime import date
 from functools import cache
 
 import pytest
@@ -123,11 +123,12 @@ def test_dates_are_true_and_no_day_of_a_test_is_in_training():
         for pair in pairs:
             day, text = date.fromisoformat("".join(pair.target)), "".join(pair.source)
             if "day,␣" in text:  # the weekday is the calendar's
-                read = datetime.strptime(text, "%A,␣%d␣%B␣%Y")
-                assert read.date() == day and text.startswith(f"{day:%A}".lower())
+                assert text == f"{day:%A},␣{day.day}␣{day:%B}␣{day.year}".lower()
             assert (pair.tags <= set(tasks.NEW_FORMS)) == (split == "form")
     assert not any(days["train"] & days[split] for split in days if split != "train")
     assert min(days["new"]) > "2020" > max(days["train"])
+    with pytest.raises(ValueError, match="form: 6000 asked, but there are 5114"):
+        tasks.dates({"form": 6000})
 
 
 @pytest.mark.parametrize("name", tasks.UNSEEN)
