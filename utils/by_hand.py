@@ -47,8 +47,7 @@ HOOKS = "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backwar
 def loss(model, batch, label_smoothing=0.0):
     """`utils.training.batch_loss`, and the same gradients, by a shorter way.
 
-    Raises ValueError for a model that isn't computed here, and what `batch_loss` raises
-    for a batch.
+    Raises ValueError for a model that isn't computed here, and otherwise as that does.
     """
     for why in differences(model):
         raise ValueError(
@@ -211,8 +210,7 @@ def gru_slopes(gates, from_state, states):
     """What the gradient at a new state is multiplied by, for all steps at once.
 
     For the input's part of r, z, n (..., 3, H), for the state's, and for the old state
-    (..., H). gates and from_state as `gru_step` left them, stacked; states: those
-    before a step.
+    (..., H). gates, from_state: as by `gru_step`, stacked; states: before each step.
     """
     r, z, n = gates.chunk(3, dim=-1)
     to_n = (1 - z) * (1 - n * n)

@@ -110,7 +110,7 @@ def _choose(columns, first_line, path):
     """The numbers of two columns, from 1, given so or by names; None: 1 and 2."""
     names = [name.strip(' "') for name in first_line.split("\t")]
     wanted = [str(column) for column in columns or (1, 2)]
-    known = {name: number for number, name in enumerate(names, 1)}
+    known = {name: n for n, name in enumerate(names, 1) if names.count(name) < 2}
     places = [int(one) if one.isdecimal() else known.get(one, 0) for one in wanted]
     if len(places) == len({*places}) == 2 and min(places) > 0:
         return places

@@ -191,7 +191,7 @@ def exact_search(
     so that the bound rises soon. (Stahlberg and Byrne, 2019, follow one at a time.)
     """
     ids, log_probs, _ = beam_search(model, source, source_lens, beam_size, max_steps)
-    best, bound, seen = ids[0], log_probs.item(), 0
+    best, bound, seen = ids[0][ids[0] != PAD_ID], log_probs.item(), 0
     state = model.decoder.init_state(model.encoder(source, source_lens), source_lens)
     row = torch.tensor([0])  # of the state, for each open beginning
     todo = [(torch.tensor([[BOS_ID]]), torch.zeros(1).double(), state, row)]

@@ -100,10 +100,7 @@ class Widget(anywidget.AnyWidget):
     settings = traitlets.Dict().tag(sync=True)
     files = traitlets.Dict().tag(sync=True)  # {name: bytes of a checkpoint}
     lang = traitlets.Unicode().tag(sync=True)  # of the labels
-
-    @traitlets.default("lang")
-    def _reader(self):
-        return readers_language()
+    _reader = traitlets.default("lang")(lambda self: readers_language())
 
 
 class Explorer:

@@ -6,6 +6,7 @@ be: `num_epochs must be ...` in Python, `--num-epochs: must be ...` when it was 
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -71,11 +72,12 @@ def make_parser(prog, description, *classes):
         prog=prog,
         usage="%(prog)s OPTIONS (--help says which)",
         description=description,
-        epilog="@FILE reads options from a file, typed as here, on one line or more.",
+        epilog="@FILE reads options from a file, typed as here, with / in paths.",
         argument_default=argparse.SUPPRESS,
         fromfile_prefix_chars="@",
     )
-    parser.convert_arg_line_to_args = partial(shlex.split, comments=True)
+    typed = partial(re.sub, r"(?<!\S)#.*", "")  # without a remark
+    parser.convert_arg_line_to_args = lambda line: shlex.split(typed(line))
     for cls in classes:
         group = parser.add_argument_group(cls.__doc__.partition(".")[0])
         for one in fields(cls):
@@ -107,7 +109,9 @@ def value_of(one, text):
 
 
 def open_streams():
-    """A standard stream that is closed leads nowhere from here on."""
+    """A standard stream that is closed leads nowhere from here on; output is UTF-8."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+    with suppress(AttributeError):  # of a notebook
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")

@@ -88,7 +88,7 @@ class SubwordVocab(Vocab):
             add_dummy_prefix=False,  # the space before each line stands there
             remove_extra_whitespaces=False,
             normalization_rule_name="identity",
-            max_sentence_length=4 * max(map(len, lines)),  # in bytes
+            max_sentence_length=max(10, 4 * max(map(len, lines))),  # in bytes
             **{f"{name.strip('<>')}_piece": name for name in SPECIALS},
             **{f"{name.strip('<>')}_id": i for i, name in enumerate(SPECIALS)},
             num_threads=1,

@@ -140,6 +140,8 @@ class Store:
 
     def begin(self, trainer, vocabs, corpus, findings):
         """Before the first step: what is trained on what."""
+        if not self.last:  # of a training that is overwritten, nothing is resumed
+            Path(f"{self.out}.last.safetensors").unlink(missing_ok=True)
         self.pairs = corpus["valid"]
         pieces = [f"{len(vocab):,} pieces of {vocab.lang}" for vocab in vocabs]
         parameters = sum(p.numel() for p in trainer.model.parameters())

@@ -169,8 +169,7 @@ class Trainer:
 
         checkpoint: a function called with the trainer after each epoch, such as one
         that calls `save_checkpoint`; True from it ends the training. An interrupt
-        leaves a model that can be used; the next `fit()` begins the epoch anew that it
-        broke.
+        leaves a model that can be used; the next `fit()` begins that epoch anew.
         """
         per_epoch = len(self.loader)
         del self.losses[len(self.history) * per_epoch :]  # of an epoch that was broken

@@ -93,7 +93,6 @@ def run(given):
     beam = max(search.beam, search.n_best)
     how = {"beam_size": beam, "length_penalty": search.length_penalty}
     how["n_best"] = search.n_best or int(search.scores) or None
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     lower_case = notes.get("options", {}).get("lower_case", False)
     lines = read_lines(sys.stdin.buffer, vocabs[0], search.tsv, lower_case)
     size = 1 if sys.stdin.isatty() else CHUNK
@@ -134,10 +133,10 @@ def say_scores(scored, references, lang):
             if len(columns) == 1 and columns[0]:
                 raise ValueError(f"line {number}: there is no second column to score")
         references = [columns[1] if columns[1:] else "" for columns in rows]
-    elif len(references) != len(texts):
+    elif len(references) > len(rows) or any(map(any, rows[len(references) :])):
         many = f"{len(references):,} references for {len(texts):,} lines"
         raise ValueError(f"not scored: {many}")
-    scores = text_scores(texts, references, lang)
+    scores = text_scores(texts[: len(references)], references, lang)
     print(score_line(scores), file=sys.stderr)
     print(f"BLEU is {scores['signature']}", file=sys.stderr)
 

@@ -41,6 +41,7 @@ def start(folder, words, processes=1):
     several = f"torch.distributed.run --standalone --nproc-per-node {processes} -m"
     program = f"-m {several * (processes > 1)} utils.train {words}".split()
     own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    own["PYTHONIOENCODING"] = "ascii"  # as a system may have it that isn't UTF-8
     return subprocess.Popen(
         [sys.executable, *program],
         cwd=folder,

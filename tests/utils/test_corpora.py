@@ -108,6 +108,7 @@ REFUSED = [
     (THREE, {"columns": (1, 1)}, "--columns must be two numbers from 1, .* got 1 1"),
     (THREE, {"columns": (0, "Go.")}, "--columns must be two numbers from 1"),
     (THREE, {"columns": ("Go.", "fr")}, "two names in the first line of .*Go., Va !"),
+    ("en|fr|fr/A.|B.|C.", {"columns": ("en", "fr")}, "two names in the first line"),
     (THREE, {"columns": (1, 4)}, "1 and 4, .* nothing. .*Columns 1, 2, 3 have text"),
     ("1|A.|7|B./2|C.|8|D./3|E.", {}, "1 and 2, .* numbers, .*Columns 2, 4 have text"),
     ("en|fr/A.|B./C.|D.", {"columns": ("en", 3)}, "1 and 3, .*Columns 1, 2 have text"),

@@ -1,7 +1,7 @@
 """Greedy decoding, beam search, exact search and translate."""
 
-import itertools
 import math
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -92,7 +92,7 @@ def test_greedy_and_a_beam_of_one_equal_a_plain_loop(name):
 
 @every_model
 def test_a_beam_that_keeps_everything_is_exhaustive(name):
-    threes = itertools.product(WRITTEN, repeat=3)  # some end before
+    threes = product(WRITTEN, repeat=3)  # some end before
     hypotheses = sorted({w[: (*w, EOS_ID).index(EOS_ID) + 1] for w in threes})
     lengths = torch.tensor(list(map(len, hypotheses)))
     for seed in range(2):
@@ -130,9 +130,7 @@ def test_exact_search_finds_the_best_of_all_or_says_that_not_all_were_seen():
     """And fewer than 1 / p beginnings of one length go through the decoder."""
     cap, better, rows = 3, 0, []
     words = [word for word in WRITTEN if word != EOS_ID]
-    every = [
-        (*w, EOS_ID) for n in range(cap) for w in itertools.product(words, repeat=n)
-    ]
+    every = [(*w, EOS_ID) for n in range(cap) for w in product(words, repeat=n)]
     for seed in range(120):
         model = random_model("attention", TINY, seed=seed)
         one = torch.tensor([[4, 5, 3][: 1 + seed % 3]]), torch.tensor([1 + seed % 3])
@@ -147,6 +145,7 @@ def test_exact_search_finds_the_best_of_all_or_says_that_not_all_were_seen():
             assert certain and tuple(ids.tolist()) == every[i]
             assert found == pytest.approx(best.item(), abs=1e-4)
         assert max(rows) <= 1 / bound.exp()
+        assert PAD_ID not in exact_search(model, *one, 10**4, 2, cap)[0]
         better += ids.tolist() != greedy[0].tolist()
         ids, found, certain = exact_search(model, *one, 0, 1, cap)
         assert torch.equal(ids, greedy[0]) and (found, certain) == (bound.item(), False)

@@ -125,7 +125,8 @@ def test_what_is_resumed_is_what_was_begun(run, capsys):
     assert "there is no checkpoint at" in refused(resume, capsys)
 
 
-def test_starting_from_a_model(run, capsys):
+def test_starting_from_a_model(run, capsys, monkeypatch):
+    """And anew where a training was: once it has begun, the old one isn't resumed."""
     start = "--tsv pairs.tsv --source en --target fr --out new --from"
     run(f"{start} model --num-epochs 1 --lr 1e-9")
     before, after = map(load_checkpoint, ("model.safetensors", "new.safetensors"))
@@ -140,12 +141,15 @@ def test_starting_from_a_model(run, capsys):
         "is fr; target was fr and is en",
     }.items():
         assert message in refused(f"{start} {words}", capsys)
+    monkeypatch.setattr(train.Store, "epoch", lambda *a, **k: signal.raise_signal(2))
+    with pytest.raises(SystemExit, match="stopped; nothing was stored before the end"):
+        train.main(f"{NEW} --overwrite".split())
 
 
 def test_two_files_options_from_a_file_and_what_is_too_long(run):
     """A pair that is too long is left out; in the test split it counts as empty."""
     lines = [line.split("\t") for line in Path("pairs.tsv").read_text().splitlines()]
-    options = [NEW.replace("--tsv pairs.tsv", "--lower-case"), "--out two # a remark"]
+    options = [NEW.replace("--tsv pairs.tsv", "--lower-case"), "--out two#1 # it's"]
     parts = {"train": lines[:90], "valid": [*lines[90:], ["y Y", "TEST"]], "test": []}
     for split, part in parts.items():
         part = [*part, ["x " * MAX_SOURCE, f"Long {split}."], ["Y y", split]]
@@ -159,7 +163,7 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     assert "valid: 1 line left out: a pair that test has (line 31)" in said
     assert "train: 1 line of more than 200 pieces left out" in said
     assert "test: 1 line of more than 200 pieces counted as an empty" in said
-    stored = load_checkpoint("two.safetensors")
+    stored = load_checkpoint("two#1.safetensors")
     assert stored.notes["test"]["sentences"] == 2
     assert "A" not in "".join(stored.tgt_vocab.idx_to_token[260:])
 

@@ -147,8 +147,8 @@ def test_scores_are_against_a_file_or_the_second_column(command, expected, tmp_p
     out, again = command("--tsv", "--score", lines=table)
     rows = zip(table, expected, strict=True)
     assert again == said and out.splitlines() == list(map("\t".join, rows))
-    said = command("--tsv", "--score", lines=[""], ending="1").err  # an empty one
-    assert "BLEU 0.00" in said
+    assert scores in command("--score", path, lines=[*SENTENCES, ""], ending="1").err
+    assert "BLEU 0.00" in command("--tsv", "--score", lines=[""], ending="1").err
     path.write_text("eins\nzwei\n", encoding="utf-8")
     out, _ = command("--score", path, ending="not scored: 2 references for 3 lines")
     assert out.splitlines() == expected  # nothing is lost
