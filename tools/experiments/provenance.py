@@ -24,10 +24,7 @@ READ = set()  # names of what the present run has read
 
 
 def read(name):
-    """A corpus by its name, as "Village en-fr", "Tatoeba zh-en" or "stories".
-
-    Of a file of data, such as "models/village-en-fr.safetensors", its path.
-    """
+    """A corpus by its name, as "Tatoeba zh-en"; the path of a file, as "gold/a.tsv"."""
     READ.add(name)
     return DATA / name if "/" in name else load(name)
 
@@ -99,6 +96,7 @@ def processor():
     return ", ".join([*names[:1], platform.machine()])
 
 
+@cache  # what is committed after the first call isn't what runs
 def git(*arguments):
     command = ["git", "-C", str(DATA), *arguments]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()

@@ -95,7 +95,6 @@ def run(settings, arm, direction, **plan):
     ]
     found = {split: texts(model, vocabs, corpus[split]) for split in ("valid", "test")}
     path = texts_path(name_of(arm, direction, **plan))
-    path.parent.mkdir(exist_ok=True)
     data = json.dumps(found, ensure_ascii=False, indent=0).encode()
     path.write_bytes(gzip.compress(data, mtime=0))
     figures = {

@@ -174,6 +174,7 @@ def measure(name, folder=RESULTS):
     experiment = import_module(f"tools.experiments.{name}")
     path, settings = folder / f"{name}.json", experiment.SETTINGS
     entries = stored(path, settings)
+    provenance()  # by the code of now
     with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
         # A plan may name its later runs only when the first ones are made.
         while new := missing(experiment.plan(entries), entries):
@@ -242,4 +243,6 @@ def store(path, settings, entries):
         "provenance": made,
         "runs": [{**e, "provenance": made.index(e["provenance"])} for e in entries],
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    part = path.with_suffix(".part")  # so that the old file is whole until then
+    part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)

@@ -10,7 +10,7 @@ import gzip
 import json
 
 from tools.experiments.provenance import read
-from tools.experiments.real_text import ARMS, BUDGETS, name_of, texts_path
+from tools.experiments.real_text import ARMS, BUDGETS, name_of
 from tools.experiments.tables import at_the_best_rate
 from utils.metrics import bleu, gain_range, words_13a
 from utils.slides import stored
@@ -33,8 +33,8 @@ def plan(done):
 
 def run(settings, ours, theirs):
     """Gain in BLEU of ours over theirs, and its range on other such sentences."""
-    files = (texts_path(name).read_bytes() for name in (ours, theirs))
-    sides = [json.loads(gzip.decompress(file))["valid"] for file in files]
+    files = (read(f"results/real_text/{name}.json.gz") for name in (ours, theirs))
+    sides = [json.loads(gzip.decompress(f.read_bytes()))["valid"] for f in files]
     sides.append(read("Multi30k de-en").target_texts("valid"))
     sides = [[words_13a(text.lower()) for text in side] for side in sides]
     gain = bleu(sides[0], sides[2]) - bleu(sides[1], sides[2])
