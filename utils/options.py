@@ -76,7 +76,7 @@ def make_parser(prog, description, *classes):
         argument_default=argparse.SUPPRESS,
         fromfile_prefix_chars="@",
     )
-    typed = partial(re.sub, r"(?<!\S)#.*", "")  # without a remark
+    typed = partial(re.sub, r"""("[^"]*"|'[^']*')|(?<!\S)#.*""", r"\1")  # no remark
     parser.convert_arg_line_to_args = lambda line: shlex.split(typed(line))
     for cls in classes:
         group = parser.add_argument_group(cls.__doc__.partition(".")[0])

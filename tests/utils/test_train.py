@@ -149,7 +149,7 @@ def test_starting_from_a_model(run, capsys, monkeypatch):
 def test_two_files_options_from_a_file_and_what_is_too_long(run):
     """A pair that is too long is left out; in the test split it counts as empty."""
     lines = [line.split("\t") for line in Path("pairs.tsv").read_text().splitlines()]
-    options = [NEW.replace("--tsv pairs.tsv", "--lower-case"), "--out two#1 # it's"]
+    options = [NEW.replace("--tsv pairs.tsv", "--lower-case"), "--out 'a #'#1 # it's"]
     parts = {"train": lines[:90], "valid": [*lines[90:], ["y Y", "TEST"]], "test": []}
     for split, part in parts.items():
         part = [*part, ["x " * MAX_SOURCE, f"Long {split}."], ["Y y", split]]
@@ -163,7 +163,7 @@ def test_two_files_options_from_a_file_and_what_is_too_long(run):
     assert "valid: 1 line left out: a pair that test has (line 31)" in said
     assert "train: 1 line of more than 200 pieces left out" in said
     assert "test: 1 line of more than 200 pieces counted as an empty" in said
-    stored = load_checkpoint("two#1.safetensors")
+    stored = load_checkpoint("a ##1.safetensors")
     assert stored.notes["test"]["sentences"] == 2
     assert "A" not in "".join(stored.tgt_vocab.idx_to_token[260:])
 

@@ -6,8 +6,7 @@ the length of the translations stand beside BLEU. The best model of at most five
 parameters has three seeds in both directions (seed 0 into English is the model that is
 shipped, and not here). The test split is scored for it alone, since it was chosen by
 the validation split. Every run keeps its translations of both splits, in
-data/results/real_text. Matrix products are in bfloat16, which takes half the time where
-the processor has it. The real text must be there: see the README.
+data/results/real_text. The real text must be there: see the README.
 """
 
 import gzip
@@ -95,6 +94,7 @@ def run(settings, arm, direction, **plan):
     ]
     found = {split: texts(model, vocabs, corpus[split]) for split in ("valid", "test")}
     path = texts_path(name_of(arm, direction, **plan))
+    path.parent.mkdir(exist_ok=True)
     data = json.dumps(found, ensure_ascii=False, indent=0).encode()
     path.write_bytes(gzip.compress(data, mtime=0))
     figures = {

@@ -174,7 +174,7 @@ def measure(name, folder=RESULTS):
     experiment = import_module(f"tools.experiments.{name}")
     path, settings = folder / f"{name}.json", experiment.SETTINGS
     entries = stored(path, settings)
-    provenance()  # by the code of now
+    provenance()  # git's answers are kept: what runs is the code of now
     with ProcessPoolExecutor(2, None, torch.set_num_threads, (1,)) as pool:
         # A plan may name its later runs only when the first ones are made.
         while new := missing(experiment.plan(entries), entries):
